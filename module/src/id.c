@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "id.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#define BASE 62
+#define MS_BITS 41
+#define MS_MAX ((UINT64_C(1) << MS_BITS) - 1)
+
+static const char DIGITS[BASE] = {'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F',
+                                  'G', 'H', 'I', 'J', 'K', 'L', 'M', 'N', 'O', 'P', 'Q', 'R', 'S', 'T', 'U', 'V',
+                                  'W', 'X', 'Y', 'Z', 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l',
+                                  'm', 'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z'};
+
+/* The digits of 2^63 - 1. Eleven digits reach beyond 64 bits, so the range is tested on the text. */
+static const char LARGEST[] = "AzL8n0Y58m7";
+
+/* The value of a digit, or -1. */
+static int digit_value(char digit) {
+    if (digit >= '0' && digit <= '9') return digit - '0';
+    if (digit >= 'A' && digit <= 'Z') return digit - 'A' + 10;
+    if (digit >= 'a' && digit <= 'z') return digit - 'a' + 36;
+    return -1;
+}
+
+static bool is_namespace(const char *space) {
+    for (int i = 0; i < EMQ_ID_SPACE_LENGTH; i++) {
+        if (space[i] < 'A' || space[i] > 'Z') return false;
+    }
+    return true;
+}
+
+emq_id_status emq_id_decode(const char *text, size_t length, char space[EMQ_ID_SPACE_LENGTH], uint64_t *value) {
+    if (length != EMQ_ID_LENGTH) return EMQ_ID_LENGTH_ERROR;
+    if (!is_namespace(text)) return EMQ_ID_NAMESPACE_ERROR;
+
+    const char *digits = text + EMQ_ID_SPACE_LENGTH;
+    uint64_t sum = 0; /* wraps for a text out of range, which is refused below */
+    for (int i = 0; i < EMQ_ID_DIGITS; i++) {
+        int digit = digit_value(digits[i]);
+        if (digit < 0) return EMQ_ID_CHARSET_ERROR;
+        sum = sum * BASE + (uint64_t)digit;
+    }
+    if (memcmp(digits, LARGEST, EMQ_ID_DIGITS) > 0) return EMQ_ID_RANGE_ERROR;
+
+    memcpy(space, text, EMQ_ID_SPACE_LENGTH);
+    *value = sum;
+    return EMQ_ID_OK;
+}
+
+emq_id_status emq_id_encode(const char space[EMQ_ID_SPACE_LENGTH], uint64_t value, char text[EMQ_ID_LENGTH]) {
+    if (value > INT64_MAX) return EMQ_ID_RANGE_ERROR;
+    if (!is_namespace(space)) return EMQ_ID_NAMESPACE_ERROR;
+
+    memcpy(text, space, EMQ_ID_SPACE_LENGTH);
+    for (int i = EMQ_ID_LENGTH - 1; i >= EMQ_ID_SPACE_LENGTH; i--) {
+        text[i] = DIGITS[value % BASE];
+        value /= BASE;
+    }
+    return EMQ_ID_OK;
+}
+
+emq_job_id_status emq_job_id_check(const char *text, size_t length) {
+    if (length < EMQ_ID_SPACE_LENGTH || memcmp(text, EMQ_JOB_SPACE, EMQ_ID_SPACE_LENGTH) != 0) return EMQ_JOB_ID_SPACE;
+
+    char space[EMQ_ID_SPACE_LENGTH];
+    uint64_t value;
+    return emq_id_decode(text, length, space, &value) == EMQ_ID_OK ? EMQ_JOB_ID_OK : EMQ_JOB_ID_SHAPE;
+}
+
+emq_id_status emq_id_mint_step(int64_t wall_ms, uint64_t *cell, uint32_t node, uint32_t jitter, uint64_t *value) {
+    if (node > EMQ_ID_NODE_MAX || jitter > EMQ_ID_JITTER_MAX) return EMQ_ID_RANGE_ERROR;
+
+    uint64_t ms = wall_ms > EMQ_ID_EPOCH_MS ? (uint64_t)(wall_ms - EMQ_ID_EPOCH_MS) : 0;
+    if (ms > MS_MAX) return EMQ_ID_RANGE_ERROR;
+    uint64_t next = ms << EMQ_ID_SEQUENCE_BITS;
+    next = next > *cell ? next + jitter : *cell + 1;
+
+    ms = next >> EMQ_ID_SEQUENCE_BITS;
+    if (ms > MS_MAX) return EMQ_ID_RANGE_ERROR;
+    *cell = next;
+    *value = ms << (EMQ_ID_NODE_BITS + EMQ_ID_SEQUENCE_BITS) | (uint64_t)node << EMQ_ID_SEQUENCE_BITS |
+             (next & EMQ_ID_SEQUENCE_MAX);
+    return EMQ_ID_OK;
+}
+
+uint32_t emq_id_hash32(uint64_t value) {
+    value ^= value >> 33;
+    value *= UINT64_C(0xFF51AFD7ED558CCD);
+    value ^= value >> 33;
+    return (uint32_t)value;
+}
