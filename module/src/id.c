@@ -69,20 +69,30 @@ emq_job_id_status emq_job_id_check(const char *text, size_t length) {
     return emq_id_decode(text, length, space, &value) == EMQ_ID_OK ? EMQ_JOB_ID_OK : EMQ_JOB_ID_SHAPE;
 }
 
+/* Milliseconds since the epoch, which may exceed MS_MAX. */
+static uint64_t since_epoch(int64_t wall_ms) {
+    return wall_ms > EMQ_ID_EPOCH_MS ? (uint64_t)(wall_ms - EMQ_ID_EPOCH_MS) : 0;
+}
+
 emq_id_status emq_id_mint_step(int64_t wall_ms, uint64_t *cell, uint32_t node, uint32_t jitter, uint64_t *value) {
     if (node > EMQ_ID_NODE_MAX || jitter > EMQ_ID_JITTER_MAX) return EMQ_ID_RANGE_ERROR;
 
-    uint64_t ms = wall_ms > EMQ_ID_EPOCH_MS ? (uint64_t)(wall_ms - EMQ_ID_EPOCH_MS) : 0;
+    uint64_t ms = since_epoch(wall_ms);
     if (ms > MS_MAX) return EMQ_ID_RANGE_ERROR;
     uint64_t next = ms << EMQ_ID_SEQUENCE_BITS;
     next = next > *cell ? next + jitter : *cell + 1;
 
-    ms = next >> EMQ_ID_SEQUENCE_BITS;
+    ms = next >> EMQ_ID_SEQUENCE_BITS; /* the carry of a full millisecond */
     if (ms > MS_MAX) return EMQ_ID_RANGE_ERROR;
     *cell = next;
     *value = ms << (EMQ_ID_NODE_BITS + EMQ_ID_SEQUENCE_BITS) | (uint64_t)node << EMQ_ID_SEQUENCE_BITS |
              (next & EMQ_ID_SEQUENCE_MAX);
     return EMQ_ID_OK;
+}
+
+uint64_t emq_id_mint_start(int64_t wall_ms) {
+    uint64_t ms = since_epoch(wall_ms);
+    return ms > MS_MAX ? 0 : ms << EMQ_ID_SEQUENCE_BITS;
 }
 
 uint32_t emq_id_hash32(uint64_t value) {

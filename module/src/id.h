@@ -39,14 +39,17 @@ emq_job_id_status emq_job_id_check(const char *text, size_t length);
 
 /* Takes the next number of one process.
  *
- * cell is the process's only state: milliseconds since the epoch and sequence of the last number, 0 at the start. It never
- * goes back, so a clock that does costs nothing, and a burst of more than 4096 in a millisecond runs ahead of the clock
- * until the clock has caught up. wall_ms is Unix time; a time before the epoch counts as the epoch. jitter, 0 to 1023,
+ * cell is the process's only state: milliseconds since the epoch and sequence of the last number, at the start what
+ * emq_id_mint_start answers. It never goes back, so a clock that does costs nothing, and a burst of more than 4096 in a
+ * millisecond runs ahead of the clock until the clock has caught up. wall_ms is Unix time; a time before the epoch counts as the epoch. jitter, 0 to 1023,
  * moves the start of a fresh millisecond; it is 0 unless the node was drawn at random.
  *
  * Answers range, and leaves cell and value alone, when the result would not fit 41 bits of milliseconds or when node or
  * jitter is out of bounds. */
 emq_id_status emq_id_mint_step(int64_t wall_ms, uint64_t *cell, uint32_t node, uint32_t jitter, uint64_t *value);
+
+/* The cell of a process that has minted nothing yet: the given instant, or the epoch when that instant has no id. */
+uint64_t emq_id_mint_start(int64_t wall_ms);
 
 /* A placement hash for clients; no verb uses it. */
 uint32_t emq_id_hash32(uint64_t value);
