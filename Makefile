@@ -1,0 +1,87 @@
+# emq-native: what a developer types. Nothing here needs root.
+#   PYTHON    the interpreter that makes the venv (3.10 or newer)
+#   VENV      where the venv goes
+#   EXECUTOR  native (the module, wire 6) or scripted (Lua, wire 4), for the demo
+#   ARGS      further arguments for the command that runs (pytest, emq-native demo)
+
+PYTHON   ?= python3
+VENV     ?= .venv
+EXECUTOR ?= native
+ARGS     ?=
+
+BIN   := $(VENV)/bin
+# An editable install needs to be repeated only when what is compiled or declared has changed.
+BUILT := $(wildcard pyproject.toml setup.py MANIFEST.in python/emq_native/_build.py module/Makefile module/src/*.[ch])
+C     := $(wildcard module/src/*.[ch] module/tests/*.[ch])
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test containers lint format clean distclean need
+
+help:
+	@echo 'make demo                      build all, start a Valkey with the module and push real work through it'
+	@echo 'make demo EXECUTOR=scripted    the same by Lua scripts, on a server without the module'
+	@echo 'make test                      C unit tests, fuzz replay and every pytest that needs no container engine'
+	@echo 'make test ARGS="-k claim"      the same, with arguments for pytest'
+	@echo 'make containers                tests of the container image (needs a container engine)'
+	@echo 'make lint                      ruff, mypy, clang-format, clang-tidy'
+	@echo 'make format                    let ruff and clang-format rewrite the sources'
+	@echo 'make clean                     remove what was built; distclean removes $(VENV) too'
+	@echo 'make -C module help            the module alone: needs a C compiler and nothing else'
+
+demo: $(VENV)/.server
+	$(BIN)/emq-native demo --executor $(EXECUTOR) $(ARGS)
+
+test: $(VENV)/.dev
+	$(MAKE) -C module unit fuzz
+	$(BIN)/python -m pytest tests --ignore=tests/containers $(ARGS)
+
+containers: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/containers $(ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	@for tool in clang-format clang-tidy; do \
+	    command -v $$tool >/dev/null || { echo "make lint needs $$tool (Debian: apt-get install $$tool)"; exit 1; }; done
+	clang-format --dry-run --Werror $(C)
+	clang-tidy --quiet $(filter %.c,$(C)) -- -std=c11 -Imodule/src
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	clang-format -i $(C)
+
+clean:
+	-$(MAKE) -C module clean
+	rm -rf build dist python/*.egg-info
+
+distclean: clean
+	rm -rf $(VENV)
+
+# The two installs: what runs the demo, and what develops and tests. Each leaves a stamp, so a second run starts at once.
+$(VENV)/.server: $(BIN)/python $(BUILT) | need
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[server]'
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/python $(BUILT) | need
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[server,dev]'
+	@touch $@ $(VENV)/.server
+
+$(BIN)/python: | need
+	$(PYTHON) -m venv $(VENV)
+
+# Say what is missing, all at once, before anything is downloaded.
+need:
+	@ok=1; lacks() { ok=0; printf 'missing: %s\n' "$$1"; printf '   Debian, Ubuntu: apt-get install %s\n   Fedora: dnf install %s\n' "$$2" "$$3"; }; \
+	if ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then \
+	    lacks 'Python 3.10 or newer as $(PYTHON) (or say make PYTHON=...)' 'python3 python3-venv python3-dev' 'python3 python3-devel'; \
+	else \
+	    $(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || lacks 'venv for $(PYTHON)' python3-venv python3; \
+	    $(PYTHON) -c 'import os, sysconfig; os.stat(os.path.join(sysconfig.get_paths()["include"], "Python.h"))' 2>/dev/null \
+	        || lacks 'C headers of $(PYTHON)' python3-dev python3-devel; \
+	fi; \
+	printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | $(CC) -x c -fsyntax-only - 2>/dev/null \
+	    || lacks 'a C compiler as $(CC) (or say make CC=...)' 'gcc libc6-dev' gcc; \
+	[ $$ok = 1 ]
