@@ -65,7 +65,8 @@ bool emq_api_init(ValkeyModuleCtx *ctx, const char *name, int version) {
         return false;
     }
 
-    if (!resolve(ctx, get, name)) return false;
-    ValkeyModule_SetModuleAttribs(ctx, name, version, VALKEYMODULE_APIVER_1);
-    return true;
+    /* A module that fails before it has introduced itself is logged as one whose name is taken, so introduce it first. */
+    bool complete = resolve(ctx, get, name);
+    if (ValkeyModule_SetModuleAttribs) ValkeyModule_SetModuleAttribs(ctx, name, version, VALKEYMODULE_APIVER_1);
+    return complete;
 }

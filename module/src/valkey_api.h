@@ -452,8 +452,8 @@ extern __attribute__((sentinel)) int (*ValkeyModule_HashSet)(ValkeyModuleKey *, 
 extern __attribute__((sentinel)) int (*ValkeyModule_HashGet)(ValkeyModuleKey *, int, ...);
 
 /* The first step of ValkeyModule_OnLoad: finds every function of the table, introduces the module to the server as `name`,
- * and returns true. Returns false, having changed nothing in the server and nothing in a module of that name that is loaded
- * already, when the name is taken or the server lacks a required function; the log names it. */
+ * and returns true. Returns false, for OnLoad to fail, when a module of that name is loaded already (which stays as it is)
+ * or when the server lacks a required function; the log names it. */
 bool emq_api_init(ValkeyModuleCtx *ctx, const char *name, int version);
 
 #endif /* VALKEYMODULE_H */
