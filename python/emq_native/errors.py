@@ -239,11 +239,15 @@ _CLASSES: Final[dict[str, type[_Answered]]] = {
 }
 
 
+_TEXTS: Final[dict[str, type[_Answered]]] = {
+    "EMQSTALE job gone": JobGone,
+    "ERR max number of clients reached": Unavailable,
+}
+
+
 def from_line(line: str) -> EmqError:
     """The exception for an error line of the server. An unknown class of error is a plain Refused."""
-    if line == "EMQSTALE job gone":
-        return JobGone(line)
-    return _CLASSES.get(line.split(" ", 1)[0], Refused)(line)
+    return (_TEXTS.get(line) or _CLASSES.get(line.split(" ", 1)[0], Refused))(line)
 
 
 def code_of(error: BaseException) -> str:
@@ -297,10 +301,10 @@ def translate(error: BaseException, *, sent: bool = False) -> EmqError | None:
     """
     if isinstance(error, EmqError):
         return error
+    names = _library_names(error)
     line = server_line(error)
     if line is not None:
-        return from_line(line)
-    names = _library_names(error)
+        return PermissionDenied(line) if "AuthenticationError" in names else from_line(line)
     if not names and not isinstance(error, OSError):
         return None
     if names and names[0] in ("DataError", "InvalidPipelineStack"):
