@@ -7,6 +7,7 @@
      +-- ScriptMismatch           the server holds another script under our digest (.expected .found)
      +-- InvalidArgument          refused here, before any traffic (a ValueError too)
      |    +-- InvalidId
+     |         +-- InvalidJobId
      +-- MintExhausted            the clock stands beyond what an id can hold
      +-- Refused                  refused by the server; nothing was changed (.code .text)
      |    +-- FenceRefused        EMQFENCE
@@ -105,6 +106,23 @@ class InvalidId(InvalidArgument):
     def __str__(self) -> str:
         shown = repr(self.text)
         return f"{shown if len(shown) <= 80 else shown[:77] + '...'} is no id: {self.reason}"
+
+
+class InvalidJobId(InvalidId):
+    """A text is no job id; refused here in the words of the server.
+
+    code, refusal: EMQKIND and the whole line that the server would have answered.
+    """
+
+    code = "EMQKIND"
+
+    def __init__(self, text: object, reason: str, refusal: str) -> None:
+        super().__init__(text, reason)
+        self.args = (text, reason, refusal)
+        self.refusal = refusal
+
+    def __str__(self) -> str:
+        return f"{self.refusal}: {super().__str__()}"
 
 
 class MintExhausted(EmqError):
