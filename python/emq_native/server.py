@@ -30,11 +30,16 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
+
+from emq_native.errors import EmqError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["Server", "ServerError", "find_binary", "form_cluster"]
 
@@ -51,7 +56,7 @@ LOG_TAIL_LINES: Final = 20
 ConfigValue = str | int | Sequence[str]
 
 
-class ServerError(RuntimeError):
+class ServerError(EmqError, RuntimeError):
     """A local server could not be found, started or reached in time. The text ends with its last log lines."""
 
 
@@ -96,8 +101,10 @@ def _executable(path: str, source: str) -> str:
 
 
 def _module_file() -> str:
-    from emq_native import module_path
-
+    try:
+        from emq_native._core import module_path
+    except ImportError:
+        return os.path.abspath(os.path.join(os.path.dirname(__file__), "emq.so"))
     return module_path()
 
 
@@ -195,7 +202,7 @@ class Server:
     def version(self) -> str:
         """Version of the binary, for example "9.1.2". Needs no running server."""
         if self._version is None:
-            answer = subprocess.run([self.binary, "--version"], capture_output=True, text=True, timeout=30)
+            answer = subprocess.run([self.binary, "--version"], check=False, capture_output=True, text=True, timeout=30)
             found = re.search(r"\bv=(\S+)", answer.stdout)
             if found is None:
                 raise ServerError(f"{self.binary} does not tell its version: {(answer.stdout + answer.stderr).strip()}")
@@ -288,8 +295,9 @@ class Server:
             if _slots_of_self(client) == set(range(SLOTS)):
                 self._await_cluster(client, time.monotonic() + timeout)
 
-    def __enter__(self) -> Server:
-        return self.start()
+    def __enter__(self) -> Self:
+        self.start()
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -480,7 +488,7 @@ def _slots_of_self(client: redis.Redis) -> set[int]:
     return owned
 
 
-def _cluster(client: redis.Redis, topic: str) -> str:
+def _cluster(client: Any, topic: str) -> str:
     """CLUSTER INFO or NODES as the server wrote it. (Sent as one word, redis-py would make a mapping of it.)"""
     return str(client.execute_command("CLUSTER", topic))
 

@@ -1,0 +1,168 @@
+"""One plain connection to one node, for what an operator does there: look, load the module, provision the fence.
+
+It is made from a URL or from a client that somebody holds, with that client's address, login and encryption, but it is
+a connection of its own: no fence is verified, nothing is sent twice, replies are bytes, and errors are those of this
+package.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from redis.connection import ConnectionPool
+
+from emq_native.errors import InvalidArgument, PermissionDenied, Redirected, Refused, translate
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["Session", "is_clustered", "pairs"]
+
+TIMEOUT_S: Final = 5.0
+_SCHEMES: Final = {"redis": "redis", "valkey": "redis", "rediss": "rediss", "valkeys": "rediss", "unix": "unix"}
+_NOT_INHERITED: Final = ("redis_connect_func", "valkey_connect_func", "maint_notifications_pool_handler", "retry")
+
+Reply = Any
+
+
+class Session:
+    """A connection to the node that `target` means; opened by `with` or by the first command.
+
+    target: a URL (redis, rediss, valkey, valkeys, unix), a synchronous client of redis-py or valkey-py, also one of a
+    cluster (its default node), or an object that holds such a client as `client`. Raises InvalidArgument for others.
+    """
+
+    def __init__(self, target: object) -> None:
+        pool = _pool(target)
+        self._kind: Any = pool.connection_class
+        self._settings: dict[str, Any] = {**pool.connection_kwargs, "retry": None, "retry_on_timeout": False}
+        for name in _NOT_INHERITED:
+            self._settings.pop(name, None)
+        for name in ("socket_timeout", "socket_connect_timeout"):
+            self._settings[name] = self._settings.get(name) or TIMEOUT_S
+        self._connection: Any = None
+        self.asking = False
+        """Whether the cluster sent us here because the slot is on its way to this node."""
+
+    @property
+    def host(self) -> str | None:
+        """Name or address, None for a unix socket."""
+        return None if "path" in self._settings else str(self._settings.get("host", "localhost"))
+
+    @property
+    def address(self) -> str:
+        """What to call the node in a message: `host:port`, or the path of its socket."""
+        if self.host is None:
+            return str(self._settings["path"])
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self._settings.get('port', 6379)}"
+
+    def at(self, host: str, port: int) -> Session:
+        """Another node of the same cluster, not opened yet: same login, another address."""
+        other: Session = object.__new__(Session)
+        other._kind = self._kind
+        other._settings = {**self._settings, "host": host or self.host, "port": port}
+        other._connection = None
+        other.asking = False
+        return other
+
+    def open(self) -> Session:
+        """Connect and log in. Raises Unavailable or PermissionDenied."""
+        if self._connection is None:
+            connection = self._kind(**self._settings)
+            try:
+                connection.connect()
+            except Exception as error:
+                connection.disconnect()
+                raise _ours(error) from error
+            self._connection = connection
+        return self
+
+    def close(self) -> None:
+        """Drop the connection. A transaction that was begun is gone with it."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.disconnect()
+
+    def send(self, *words: str | bytes | int) -> Reply:
+        """Send one command and return its reply: bytes, integers, lists, mappings (RESP3) or None. Raises EmqError."""
+        self.open()
+        if self.asking:
+            self._exchange("ASKING")
+        return self._exchange(*words)
+
+    def send_following(self, *words: str | bytes | int) -> Reply:
+        """As `send`, but go where the cluster says the slot is served, and stay there for the next commands."""
+        for _ in range(5):
+            try:
+                return self.send(*words)
+            except Redirected as redirection:
+                elsewhere = self.at(redirection.host, redirection.port)
+                self.close()
+                self._settings = elsewhere._settings
+                self.asking = redirection.code == "ASK"
+        return self.send(*words)
+
+    def _exchange(self, *words: str | bytes | int) -> Reply:
+        try:
+            self._connection.send_command(*words)
+            return self._connection.read_response(disable_decoding=True)
+        except Exception as error:
+            raise _ours(error) from error
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def pairs(reply: Reply) -> dict[str, Any]:
+    """A map of the server by names, from RESP3 or from the flat array of RESP2. Values stay as they are."""
+    items = reply.items() if isinstance(reply, Mapping) else zip(reply[::2], reply[1::2], strict=True)
+    return {name.decode() if isinstance(name, bytes) else str(name): value for name, value in items}
+
+
+def _ours(error: Exception) -> Exception:
+    return translate(error, sent=False) or error
+
+
+def _pool(target: object) -> Any:
+    if isinstance(target, str):
+        return _pool_of_url(target)
+    held = getattr(target, "client", None)
+    client: Any = target if held is None or callable(held) else held
+    if hasattr(client, "get_default_node") and hasattr(client, "get_redis_connection"):
+        client = client.get_redis_connection(client.get_default_node())
+    elif hasattr(client, "get_default_node") and hasattr(client, "get_valkey_connection"):
+        client = client.get_valkey_connection(client.get_default_node())
+    pool = getattr(client, "connection_pool", None)
+    if pool is None or inspect.iscoroutinefunction(pool.connection_class.connect):
+        wanted = "a URL or a synchronous client of redis-py or valkey-py"
+        raise InvalidArgument(f"wanted {wanted}, not {type(target).__name__}")
+    return pool
+
+
+def _pool_of_url(url: str) -> Any:
+    try:
+        scheme, rest = urlsplit(url).scheme, url.partition("://")[2]
+        if scheme not in _SCHEMES or not rest:
+            raise ValueError(f"begin with one of {', '.join(f'{known}://' for known in _SCHEMES)}")
+        return ConnectionPool.from_url(f"{_SCHEMES[scheme]}://{rest}")
+    except ValueError as error:
+        raise InvalidArgument(f"no URL of a node: {error}") from error
+
+
+def is_clustered(session: Session) -> bool:
+    """Whether the node runs in cluster mode. Raises EmqError when this user has no way to learn it."""
+    try:
+        return bool(pairs(session.send("HELLO")).get("mode") == b"cluster")
+    except (Refused, PermissionDenied):
+        return b"redis_mode:cluster" in bytes(session.send("INFO", "server"))
