@@ -1,7 +1,7 @@
 """Builds what pyproject.toml cannot describe: the cffi extension and the server module.
 
-The module is built by its own Makefile. A wheel gets a copy of `emq.so`; an editable or in-place build gets a link to it,
-so that `make -C module` alone brings a change of the C sources into use.
+The module is built by its own Makefile. A wheel gets a copy of `emq.so`; an editable or in-place build gets a link to
+it, so that `make -C module` alone brings a change of the C sources into use.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class BuildExtension(build_ext):
     def build_module(self) -> None:
         make = shlex.split(os.environ.get("MAKE") or "make")
         # A make that started this build would otherwise hand its own options and job slots down.
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKEFLAGS", "MFLAGS"))}
+        environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
         try:
             subprocess.run([*make, "-C", str(MODULE), "build/emq.so"], check=True, env=environment)
         except subprocess.CalledProcessError as failure:

@@ -1,7 +1,8 @@
 """Describes the extension `emq_native._native` to cffi; setup.py runs it, nothing imports it.
 
-The extension is compiled from the module's own pure sources, so the package and the server judge the same bytes with the
-same code. It uses the stable ABI: one build serves every Python from 3.10 on. Paths are relative to the project root.
+The extension is compiled from the module's own pure sources, so that the package and the server judge the same bytes
+with the same code. It uses the stable ABI: one build serves every Python from 3.10 on. Paths are relative to the project
+root.
 """
 
 from cffi import FFI
@@ -29,10 +30,10 @@ builder.cdef(
     bool emq_repeat_name_valid(const char *name, size_t length);
     uint16_t emq_slot(const char *key, size_t length);
     size_t emq_key_queue(char *out, const char *name, size_t name_length);
-    size_t emq_key_fixed(char *out, const char *queue_key, size_t queue_key_length, const char *suffix);
-    size_t emq_key_job(char *out, const char *queue_key, size_t queue_key_length, const char *id, const char *suffix);
-    size_t emq_key_lane(char *out, const char *queue_key, size_t queue_key_length, const char *group, size_t group_length);
-    size_t emq_key_repeat(char *out, const char *queue_key, size_t queue_key_length, const char *name, size_t name_length);
+    size_t emq_key_fixed(char *out, const char *queue_key, size_t length, const char *suffix);
+    size_t emq_key_job(char *out, const char *queue_key, size_t length, const char *id, const char *suffix);
+    size_t emq_key_lane(char *out, const char *queue_key, size_t length, const char *group, size_t group_length);
+    size_t emq_key_repeat(char *out, const char *queue_key, size_t length, const char *name, size_t name_length);
 
     #define EMQ_KEY_MAX ...
     #define EMQ_ID_EPOCH_MS ...
@@ -53,8 +54,8 @@ builder.set_source(
     #include "id.h"
     #include "keyspace.h"
 
-    /* One mint, in one call because the way into C is most of what it costs, and by compare-and-swap because neither the
-     * interpreter's lock nor a lock of Python's is held here: threads, signal handlers and a fork meet a whole cell. */
+    /* One mint, in one call because the way into C is most of what it costs, and by compare-and-swap because no lock
+     * is held here, not even the interpreter's: threads, signal handlers and a fork meet a whole cell. */
     static emq_id_status mint(int64_t wall_ms, uint64_t *cell, uint32_t node, uint32_t jitter, const char *space,
                               char *text) {
         uint64_t seen = __atomic_load_n(cell, __ATOMIC_RELAXED);
