@@ -8,7 +8,7 @@ words in their fixed positions, then options, then a tail whose words repeat tog
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
@@ -41,7 +41,7 @@ class Verb:
     name: str
     effect: Effect
     words: tuple[str, ...] = ()
-    options: Mapping[str, int] = MappingProxyType({})
+    options: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     tail: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     resend: bool = True
