@@ -74,7 +74,7 @@ class NativeExecutor(Executor):
     identity = "echomq:6.0.0"
 
     def serves(self, verb: str) -> bool:
-        return verb in VERBS or verb == "emq.next"
+        return verb in VERBS
 
     def frame(self, verb: str, words: Sequence[bytes], *, inline: bool = False) -> Frame:
         return Frame(verb, (verb.upper().encode(), *words))
@@ -214,4 +214,4 @@ def _code(text: str) -> str:
 
 @cache
 def _file(path: str) -> str:
-    return files(__package__).joinpath("scripts", *f"{path}.lua".split("/")).read_text("utf-8")
+    return files(__package__).joinpath(f"scripts/{path}.lua").read_text("utf-8")

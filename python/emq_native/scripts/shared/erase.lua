@@ -1,0 +1,6 @@
+-- uses: peek
+local function erase(id)
+    local key = row(id)
+    call('DEL', key, key .. ':logs', key .. ':lock', key .. ':dependencies', key .. ':processed', key .. ':failed',
+        key .. ':unsuccessful')
+end

@@ -1,0 +1,17 @@
+-- uses: queue
+local function row(id)
+    return BASE .. 'job:' .. id
+end
+-- The named fields of a row, false where one is absent; nil when there is no row.
+local function peek(id, fields)
+    local values = call('HMGET', row(id), unpack(fields))
+    local job, found = {}, false
+    for at = 1, #fields do
+        local value = values[at]
+        job[fields[at]] = value
+        found = found or value
+    end
+    if found or call('EXISTS', row(id)) == 1 then
+        return job
+    end
+end
