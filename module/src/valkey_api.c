@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a type and a list of arguments */
 #define X(name, result, arguments, since, need) result(*ValkeyModule_##name) arguments;
 VALKEY_API(X)
 #undef X
@@ -17,7 +18,10 @@ const ValkeyModuleCommandInfoVersion emq_api_command_info_version = {
     .sizeof_arg = sizeof(ValkeyModuleCommandArg),
 };
 
-enum { OPTIONAL, REQUIRED };
+enum {
+    OPTIONAL,
+    REQUIRED
+};
 
 static const struct {
     const char *name;
@@ -45,8 +49,8 @@ static bool resolve(ValkeyModuleCtx *ctx, get_api get, const char *name) {
         if (get(functions[i].name, functions[i].target) == VALKEYMODULE_OK || functions[i].need == OPTIONAL) continue;
         complete = false;
         if (ValkeyModule_Log) {
-            ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_WARNING, "%s cannot run here: this server lacks %s (Valkey %c.%c)",
-                             name, functions[i].name, functions[i].since[1], functions[i].since[3]);
+            ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_WARNING, "%s cannot run here: this server lacks %s (Valkey %c.%c)", name,
+                             functions[i].name, functions[i].since[1], functions[i].since[3]);
         }
     }
     return complete;

@@ -17,300 +17,280 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A row a line, laid out by hand. */
+/* clang-format off */
+
 /* X(name, result, arguments) */
-#define VALKEY_CALLBACKS(X)                                                                                           \
-    X(ValkeyModuleCmdFunc, int, (ValkeyModuleCtx * ctx, ValkeyModuleString **argv, int argc))                         \
-    X(ValkeyModuleDisconnectFunc, void, (ValkeyModuleCtx * ctx, ValkeyModuleBlockedClient *bc))                       \
-    X(ValkeyModuleNotificationFunc, int,                                                                              \
-      (ValkeyModuleCtx * ctx, int type, const char *event, ValkeyModuleString *key))                                  \
-    X(ValkeyModuleEventCallback, void,                                                                                \
-      (ValkeyModuleCtx * ctx, ValkeyModuleEvent event, uint64_t subevent, void *data))                                \
-    X(ValkeyModuleInfoFunc, void, (ValkeyModuleInfoCtx * ctx, int for_crash_report))                                  \
-    X(ValkeyModuleConfigGetStringFunc, ValkeyModuleString *, (const char *name, void *privdata))                      \
-    X(ValkeyModuleConfigGetNumericFunc, long long, (const char *name, void *privdata))                                \
-    X(ValkeyModuleConfigGetBoolFunc, int, (const char *name, void *privdata))                                         \
-    X(ValkeyModuleConfigGetEnumFunc, int, (const char *name, void *privdata))                                         \
-    X(ValkeyModuleConfigSetStringFunc, int,                                                                           \
-      (const char *name, ValkeyModuleString *value, void *privdata, ValkeyModuleString **error))                      \
-    X(ValkeyModuleConfigSetNumericFunc, int,                                                                          \
-      (const char *name, long long value, void *privdata, ValkeyModuleString **error))                                \
-    X(ValkeyModuleConfigSetBoolFunc, int,                                                                             \
-      (const char *name, int value, void *privdata, ValkeyModuleString **error))                                      \
-    X(ValkeyModuleConfigSetEnumFunc, int,                                                                             \
-      (const char *name, int value, void *privdata, ValkeyModuleString **error))                                      \
-    X(ValkeyModuleConfigApplyFunc, int, (ValkeyModuleCtx * ctx, void *privdata, ValkeyModuleString **error))
+#define VALKEY_CALLBACKS(X) \
+    X(ValkeyModuleCmdFunc, int, (ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc)) \
+    X(ValkeyModuleDisconnectFunc, void, (ValkeyModuleCtx *ctx, ValkeyModuleBlockedClient *bc)) \
+    X(ValkeyModuleNotificationFunc, int, (ValkeyModuleCtx *ctx, int type, const char *event, ValkeyModuleString *key)) \
+    X(ValkeyModuleEventCallback, void, (ValkeyModuleCtx *ctx, ValkeyModuleEvent event, uint64_t subevent, void *data)) \
+    X(ValkeyModuleInfoFunc, void, (ValkeyModuleInfoCtx *ctx, int for_crash_report)) \
+    X(ValkeyModuleConfigGetStringFunc, ValkeyModuleString *, (const char *name, void *privdata)) \
+    X(ValkeyModuleConfigGetNumericFunc, long long, (const char *name, void *privdata)) \
+    X(ValkeyModuleConfigGetBoolFunc, int, (const char *name, void *privdata)) \
+    X(ValkeyModuleConfigGetEnumFunc, int, (const char *name, void *privdata)) \
+    X(ValkeyModuleConfigSetStringFunc, int, (const char *name, ValkeyModuleString *value, void *privdata, ValkeyModuleString **error)) \
+    X(ValkeyModuleConfigSetNumericFunc, int, (const char *name, long long value, void *privdata, ValkeyModuleString **error)) \
+    X(ValkeyModuleConfigSetBoolFunc, int, (const char *name, int value, void *privdata, ValkeyModuleString **error)) \
+    X(ValkeyModuleConfigSetEnumFunc, int, (const char *name, int value, void *privdata, ValkeyModuleString **error)) \
+    X(ValkeyModuleConfigApplyFunc, int, (ValkeyModuleCtx *ctx, void *privdata, ValkeyModuleString **error))
 
 /* X(name, value, first server version) */
-#define VALKEY_CONSTANTS(X)                                                                                           \
-    X(VALKEYMODULE_OK, 0, V7_2)                                                                                       \
-    X(VALKEYMODULE_ERR, 1, V7_2)                                                                                      \
-    X(VALKEYMODULE_APIVER_1, 1, V7_2)                                                                                 \
-    X(VALKEYMODULE_READ, 1 << 0, V7_2)                                                                                \
-    X(VALKEYMODULE_WRITE, 1 << 1, V7_2)                                                                               \
-    X(VALKEYMODULE_OPEN_KEY_NOTOUCH, 1 << 16, V7_2)                                                                   \
-    X(VALKEYMODULE_OPEN_KEY_NONOTIFY, 1 << 17, V7_2)                                                                  \
-    X(VALKEYMODULE_OPEN_KEY_NOSTATS, 1 << 18, V7_2)                                                                   \
-    X(VALKEYMODULE_OPEN_KEY_NOEXPIRE, 1 << 19, V7_2)                                                                  \
-    X(VALKEYMODULE_OPEN_KEY_NOEFFECTS, 1 << 20, V7_2)                                                                 \
-    X(VALKEYMODULE_LIST_HEAD, 0, V7_2)                                                                                \
-    X(VALKEYMODULE_LIST_TAIL, 1, V7_2)                                                                                \
-    X(VALKEYMODULE_KEYTYPE_EMPTY, 0, V7_2)                                                                            \
-    X(VALKEYMODULE_KEYTYPE_STRING, 1, V7_2)                                                                           \
-    X(VALKEYMODULE_KEYTYPE_LIST, 2, V7_2)                                                                             \
-    X(VALKEYMODULE_KEYTYPE_HASH, 3, V7_2)                                                                             \
-    X(VALKEYMODULE_KEYTYPE_SET, 4, V7_2)                                                                              \
-    X(VALKEYMODULE_KEYTYPE_ZSET, 5, V7_2)                                                                             \
-    X(VALKEYMODULE_KEYTYPE_MODULE, 6, V7_2)                                                                           \
-    X(VALKEYMODULE_KEYTYPE_STREAM, 7, V7_2)                                                                           \
-    X(VALKEYMODULE_REPLY_UNKNOWN, -1, V7_2)                                                                           \
-    X(VALKEYMODULE_REPLY_STRING, 0, V7_2)                                                                             \
-    X(VALKEYMODULE_REPLY_ERROR, 1, V7_2)                                                                              \
-    X(VALKEYMODULE_REPLY_INTEGER, 2, V7_2)                                                                            \
-    X(VALKEYMODULE_REPLY_ARRAY, 3, V7_2)                                                                              \
-    X(VALKEYMODULE_REPLY_NULL, 4, V7_2)                                                                               \
-    X(VALKEYMODULE_REPLY_MAP, 5, V7_2)                                                                                \
-    X(VALKEYMODULE_REPLY_SET, 6, V7_2)                                                                                \
-    X(VALKEYMODULE_POSTPONED_LEN, -1, V7_2)                                                                           \
-    X(VALKEYMODULE_ZADD_XX, 1 << 0, V7_2)                                                                             \
-    X(VALKEYMODULE_ZADD_NX, 1 << 1, V7_2)                                                                             \
-    X(VALKEYMODULE_ZADD_ADDED, 1 << 2, V7_2)                                                                          \
-    X(VALKEYMODULE_ZADD_UPDATED, 1 << 3, V7_2)                                                                        \
-    X(VALKEYMODULE_ZADD_NOP, 1 << 4, V7_2)                                                                            \
-    X(VALKEYMODULE_HASH_NONE, 0, V7_2)                                                                                \
-    X(VALKEYMODULE_HASH_NX, 1 << 0, V7_2)                                                                             \
-    X(VALKEYMODULE_HASH_XX, 1 << 1, V7_2)                                                                             \
-    X(VALKEYMODULE_HASH_CFIELDS, 1 << 2, V7_2)                                                                        \
-    X(VALKEYMODULE_HASH_EXISTS, 1 << 3, V7_2)                                                                         \
-    X(VALKEYMODULE_HASH_COUNT_ALL, 1 << 4, V7_2)                                                                      \
-    X(VALKEYMODULE_CONFIG_DEFAULT, 0, V7_2)                                                                           \
-    X(VALKEYMODULE_CONFIG_IMMUTABLE, 1 << 0, V7_2)                                                                    \
-    X(VALKEYMODULE_CONFIG_HIDDEN, 1 << 4, V7_2)                                                                       \
-    X(VALKEYMODULE_CONFIG_MEMORY, 1 << 7, V7_2)                                                                       \
-    X(VALKEYMODULE_CTX_FLAGS_LUA, 1 << 0, V7_2)                                                                       \
-    X(VALKEYMODULE_CTX_FLAGS_MULTI, 1 << 1, V7_2)                                                                     \
-    X(VALKEYMODULE_CTX_FLAGS_PRIMARY, 1 << 2, V7_2)                                                                   \
-    X(VALKEYMODULE_CTX_FLAGS_REPLICA, 1 << 3, V7_2)                                                                   \
-    X(VALKEYMODULE_CTX_FLAGS_READONLY, 1 << 4, V7_2)                                                                  \
-    X(VALKEYMODULE_CTX_FLAGS_CLUSTER, 1 << 5, V7_2)                                                                   \
-    X(VALKEYMODULE_CTX_FLAGS_EVICT, 1 << 9, V7_2)                                                                     \
-    X(VALKEYMODULE_CTX_FLAGS_OOM, 1 << 10, V7_2)                                                                      \
-    X(VALKEYMODULE_CTX_FLAGS_REPLICATED, 1 << 12, V7_2)                                                               \
-    X(VALKEYMODULE_CTX_FLAGS_LOADING, 1 << 13, V7_2)                                                                  \
-    X(VALKEYMODULE_CTX_FLAGS_DENY_BLOCKING, 1 << 21, V7_2)                                                            \
-    X(VALKEYMODULE_CTX_FLAGS_RESP3, 1 << 22, V7_2)                                                                    \
-    X(VALKEYMODULE_CTX_FLAGS_ASYNC_LOADING, 1 << 23, V7_2)                                                            \
-    X(VALKEYMODULE_CTX_FLAGS_SERVER_STARTUP, 1 << 24, V7_2)                                                           \
-    X(VALKEYMODULE_NOTIFY_GENERIC, 1 << 2, V7_2)                                                                      \
-    X(VALKEYMODULE_NOTIFY_STRING, 1 << 3, V7_2)                                                                       \
-    X(VALKEYMODULE_NOTIFY_LIST, 1 << 4, V7_2)                                                                         \
-    X(VALKEYMODULE_NOTIFY_SET, 1 << 5, V7_2)                                                                          \
-    X(VALKEYMODULE_NOTIFY_HASH, 1 << 6, V7_2)                                                                         \
-    X(VALKEYMODULE_NOTIFY_ZSET, 1 << 7, V7_2)                                                                         \
-    X(VALKEYMODULE_NOTIFY_EXPIRED, 1 << 8, V7_2)                                                                      \
-    X(VALKEYMODULE_NOTIFY_EVICTED, 1 << 9, V7_2)                                                                      \
-    X(VALKEYMODULE_NOTIFY_MODULE, 1 << 13, V7_2)                                                                      \
-    X(VALKEYMODULE_BLOCK_UNBLOCK_DEFAULT, 0, V7_2)                                                                    \
-    X(VALKEYMODULE_BLOCK_UNBLOCK_DELETED, 1 << 0, V7_2)                                                               \
-    X(VALKEYMODULE_OPTIONS_HANDLE_IO_ERRORS, 1 << 0, V7_2)                                                            \
-    X(VALKEYMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED, 1 << 1, V7_2)                                                  \
-    X(VALKEYMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD, 1 << 2, V7_2)                                                      \
-    X(VALKEYMODULE_OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION, 1 << 5, V9_0)                                                \
-    X(VALKEYMODULE_ARG_TYPE_STRING, 0, V7_2)                                                                          \
-    X(VALKEYMODULE_ARG_TYPE_INTEGER, 1, V7_2)                                                                         \
-    X(VALKEYMODULE_ARG_TYPE_DOUBLE, 2, V7_2)                                                                          \
-    X(VALKEYMODULE_ARG_TYPE_KEY, 3, V7_2)                                                                             \
-    X(VALKEYMODULE_ARG_TYPE_PATTERN, 4, V7_2)                                                                         \
-    X(VALKEYMODULE_ARG_TYPE_UNIX_TIME, 5, V7_2)                                                                       \
-    X(VALKEYMODULE_ARG_TYPE_PURE_TOKEN, 6, V7_2)                                                                      \
-    X(VALKEYMODULE_ARG_TYPE_ONEOF, 7, V7_2)                                                                           \
-    X(VALKEYMODULE_ARG_TYPE_BLOCK, 8, V7_2)                                                                           \
-    X(VALKEYMODULE_CMD_ARG_NONE, 0, V7_2)                                                                             \
-    X(VALKEYMODULE_CMD_ARG_OPTIONAL, 1 << 0, V7_2)                                                                    \
-    X(VALKEYMODULE_CMD_ARG_MULTIPLE, 1 << 1, V7_2)                                                                    \
-    X(VALKEYMODULE_CMD_ARG_MULTIPLE_TOKEN, 1 << 2, V7_2)                                                              \
-    X(VALKEYMODULE_KSPEC_BS_INVALID, 0, V7_2)                                                                         \
-    X(VALKEYMODULE_KSPEC_BS_UNKNOWN, 1, V7_2)                                                                         \
-    X(VALKEYMODULE_KSPEC_BS_INDEX, 2, V7_2)                                                                           \
-    X(VALKEYMODULE_KSPEC_BS_KEYWORD, 3, V7_2)                                                                         \
-    X(VALKEYMODULE_KSPEC_FK_OMITTED, 0, V7_2)                                                                         \
-    X(VALKEYMODULE_KSPEC_FK_UNKNOWN, 1, V7_2)                                                                         \
-    X(VALKEYMODULE_KSPEC_FK_RANGE, 2, V7_2)                                                                           \
-    X(VALKEYMODULE_KSPEC_FK_KEYNUM, 3, V7_2)                                                                          \
-    X(VALKEYMODULE_CMD_KEY_RO, 1 << 0, V7_2)                                                                          \
-    X(VALKEYMODULE_CMD_KEY_RW, 1 << 1, V7_2)                                                                          \
-    X(VALKEYMODULE_CMD_KEY_OW, 1 << 2, V7_2)                                                                          \
-    X(VALKEYMODULE_CMD_KEY_RM, 1 << 3, V7_2)                                                                          \
-    X(VALKEYMODULE_CMD_KEY_ACCESS, 1 << 4, V7_2)                                                                      \
-    X(VALKEYMODULE_CMD_KEY_UPDATE, 1 << 5, V7_2)                                                                      \
-    X(VALKEYMODULE_CMD_KEY_INSERT, 1 << 6, V7_2)                                                                      \
-    X(VALKEYMODULE_CMD_KEY_DELETE, 1 << 7, V7_2)                                                                      \
-    X(VALKEYMODULE_CMD_KEY_NOT_KEY, 1 << 8, V7_2)                                                                     \
-    X(VALKEYMODULE_EVENT_REPLICATION_ROLE_CHANGED, 0, V7_2)                                                           \
-    X(VALKEYMODULE_EVENT_FLUSHDB, 2, V7_2)                                                                            \
-    X(VALKEYMODULE_EVENT_LOADING, 3, V7_2)                                                                            \
-    X(VALKEYMODULE_EVENT_CRON_LOOP, 8, V7_2)                                                                          \
-    X(VALKEYMODULE_EVENT_SWAPDB, 11, V7_2)                                                                            \
-    X(VALKEYMODULE_EVENT_CONFIG, 16, V7_2)                                                                            \
-    X(VALKEYMODULE_EVENT_REPLROLECHANGED_NOW_PRIMARY, 0, V7_2)                                                        \
-    X(VALKEYMODULE_EVENT_REPLROLECHANGED_NOW_REPLICA, 1, V7_2)                                                        \
-    X(VALKEYMODULE_SUBEVENT_FLUSHDB_START, 0, V7_2)                                                                   \
-    X(VALKEYMODULE_SUBEVENT_FLUSHDB_END, 1, V7_2)                                                                     \
-    X(VALKEYMODULE_SUBEVENT_LOADING_ENDED, 3, V7_2)                                                                   \
-    X(VALKEYMODULE_SUBEVENT_LOADING_FAILED, 4, V7_2)                                                                  \
+#define VALKEY_CONSTANTS(X) \
+    X(VALKEYMODULE_OK, 0, V7_2) \
+    X(VALKEYMODULE_ERR, 1, V7_2) \
+    X(VALKEYMODULE_APIVER_1, 1, V7_2) \
+    X(VALKEYMODULE_READ, 1 << 0, V7_2) \
+    X(VALKEYMODULE_WRITE, 1 << 1, V7_2) \
+    X(VALKEYMODULE_OPEN_KEY_NOTOUCH, 1 << 16, V7_2) \
+    X(VALKEYMODULE_OPEN_KEY_NONOTIFY, 1 << 17, V7_2) \
+    X(VALKEYMODULE_OPEN_KEY_NOSTATS, 1 << 18, V7_2) \
+    X(VALKEYMODULE_OPEN_KEY_NOEXPIRE, 1 << 19, V7_2) \
+    X(VALKEYMODULE_OPEN_KEY_NOEFFECTS, 1 << 20, V7_2) \
+    X(VALKEYMODULE_LIST_HEAD, 0, V7_2) \
+    X(VALKEYMODULE_LIST_TAIL, 1, V7_2) \
+    X(VALKEYMODULE_KEYTYPE_EMPTY, 0, V7_2) \
+    X(VALKEYMODULE_KEYTYPE_STRING, 1, V7_2) \
+    X(VALKEYMODULE_KEYTYPE_LIST, 2, V7_2) \
+    X(VALKEYMODULE_KEYTYPE_HASH, 3, V7_2) \
+    X(VALKEYMODULE_KEYTYPE_SET, 4, V7_2) \
+    X(VALKEYMODULE_KEYTYPE_ZSET, 5, V7_2) \
+    X(VALKEYMODULE_KEYTYPE_MODULE, 6, V7_2) \
+    X(VALKEYMODULE_KEYTYPE_STREAM, 7, V7_2) \
+    X(VALKEYMODULE_REPLY_UNKNOWN, -1, V7_2) \
+    X(VALKEYMODULE_REPLY_STRING, 0, V7_2) \
+    X(VALKEYMODULE_REPLY_ERROR, 1, V7_2) \
+    X(VALKEYMODULE_REPLY_INTEGER, 2, V7_2) \
+    X(VALKEYMODULE_REPLY_ARRAY, 3, V7_2) \
+    X(VALKEYMODULE_REPLY_NULL, 4, V7_2) \
+    X(VALKEYMODULE_REPLY_MAP, 5, V7_2) \
+    X(VALKEYMODULE_REPLY_SET, 6, V7_2) \
+    X(VALKEYMODULE_POSTPONED_LEN, -1, V7_2) \
+    X(VALKEYMODULE_ZADD_XX, 1 << 0, V7_2) \
+    X(VALKEYMODULE_ZADD_NX, 1 << 1, V7_2) \
+    X(VALKEYMODULE_ZADD_ADDED, 1 << 2, V7_2) \
+    X(VALKEYMODULE_ZADD_UPDATED, 1 << 3, V7_2) \
+    X(VALKEYMODULE_ZADD_NOP, 1 << 4, V7_2) \
+    X(VALKEYMODULE_HASH_NONE, 0, V7_2) \
+    X(VALKEYMODULE_HASH_NX, 1 << 0, V7_2) \
+    X(VALKEYMODULE_HASH_XX, 1 << 1, V7_2) \
+    X(VALKEYMODULE_HASH_CFIELDS, 1 << 2, V7_2) \
+    X(VALKEYMODULE_HASH_EXISTS, 1 << 3, V7_2) \
+    X(VALKEYMODULE_HASH_COUNT_ALL, 1 << 4, V7_2) \
+    X(VALKEYMODULE_CONFIG_DEFAULT, 0, V7_2) \
+    X(VALKEYMODULE_CONFIG_IMMUTABLE, 1 << 0, V7_2) \
+    X(VALKEYMODULE_CONFIG_HIDDEN, 1 << 4, V7_2) \
+    X(VALKEYMODULE_CONFIG_MEMORY, 1 << 7, V7_2) \
+    X(VALKEYMODULE_CTX_FLAGS_LUA, 1 << 0, V7_2) \
+    X(VALKEYMODULE_CTX_FLAGS_MULTI, 1 << 1, V7_2) \
+    X(VALKEYMODULE_CTX_FLAGS_PRIMARY, 1 << 2, V7_2) \
+    X(VALKEYMODULE_CTX_FLAGS_REPLICA, 1 << 3, V7_2) \
+    X(VALKEYMODULE_CTX_FLAGS_READONLY, 1 << 4, V7_2) \
+    X(VALKEYMODULE_CTX_FLAGS_CLUSTER, 1 << 5, V7_2) \
+    X(VALKEYMODULE_CTX_FLAGS_EVICT, 1 << 9, V7_2) \
+    X(VALKEYMODULE_CTX_FLAGS_OOM, 1 << 10, V7_2) \
+    X(VALKEYMODULE_CTX_FLAGS_REPLICATED, 1 << 12, V7_2) \
+    X(VALKEYMODULE_CTX_FLAGS_LOADING, 1 << 13, V7_2) \
+    X(VALKEYMODULE_CTX_FLAGS_DENY_BLOCKING, 1 << 21, V7_2) \
+    X(VALKEYMODULE_CTX_FLAGS_RESP3, 1 << 22, V7_2) \
+    X(VALKEYMODULE_CTX_FLAGS_ASYNC_LOADING, 1 << 23, V7_2) \
+    X(VALKEYMODULE_CTX_FLAGS_SERVER_STARTUP, 1 << 24, V7_2) \
+    X(VALKEYMODULE_NOTIFY_GENERIC, 1 << 2, V7_2) \
+    X(VALKEYMODULE_NOTIFY_STRING, 1 << 3, V7_2) \
+    X(VALKEYMODULE_NOTIFY_LIST, 1 << 4, V7_2) \
+    X(VALKEYMODULE_NOTIFY_SET, 1 << 5, V7_2) \
+    X(VALKEYMODULE_NOTIFY_HASH, 1 << 6, V7_2) \
+    X(VALKEYMODULE_NOTIFY_ZSET, 1 << 7, V7_2) \
+    X(VALKEYMODULE_NOTIFY_EXPIRED, 1 << 8, V7_2) \
+    X(VALKEYMODULE_NOTIFY_EVICTED, 1 << 9, V7_2) \
+    X(VALKEYMODULE_NOTIFY_MODULE, 1 << 13, V7_2) \
+    X(VALKEYMODULE_BLOCK_UNBLOCK_DEFAULT, 0, V7_2) \
+    X(VALKEYMODULE_BLOCK_UNBLOCK_DELETED, 1 << 0, V7_2) \
+    X(VALKEYMODULE_OPTIONS_HANDLE_IO_ERRORS, 1 << 0, V7_2) \
+    X(VALKEYMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED, 1 << 1, V7_2) \
+    X(VALKEYMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD, 1 << 2, V7_2) \
+    X(VALKEYMODULE_OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION, 1 << 5, V9_0) \
+    X(VALKEYMODULE_ARG_TYPE_STRING, 0, V7_2) \
+    X(VALKEYMODULE_ARG_TYPE_INTEGER, 1, V7_2) \
+    X(VALKEYMODULE_ARG_TYPE_DOUBLE, 2, V7_2) \
+    X(VALKEYMODULE_ARG_TYPE_KEY, 3, V7_2) \
+    X(VALKEYMODULE_ARG_TYPE_PATTERN, 4, V7_2) \
+    X(VALKEYMODULE_ARG_TYPE_UNIX_TIME, 5, V7_2) \
+    X(VALKEYMODULE_ARG_TYPE_PURE_TOKEN, 6, V7_2) \
+    X(VALKEYMODULE_ARG_TYPE_ONEOF, 7, V7_2) \
+    X(VALKEYMODULE_ARG_TYPE_BLOCK, 8, V7_2) \
+    X(VALKEYMODULE_CMD_ARG_NONE, 0, V7_2) \
+    X(VALKEYMODULE_CMD_ARG_OPTIONAL, 1 << 0, V7_2) \
+    X(VALKEYMODULE_CMD_ARG_MULTIPLE, 1 << 1, V7_2) \
+    X(VALKEYMODULE_CMD_ARG_MULTIPLE_TOKEN, 1 << 2, V7_2) \
+    X(VALKEYMODULE_KSPEC_BS_INVALID, 0, V7_2) \
+    X(VALKEYMODULE_KSPEC_BS_UNKNOWN, 1, V7_2) \
+    X(VALKEYMODULE_KSPEC_BS_INDEX, 2, V7_2) \
+    X(VALKEYMODULE_KSPEC_BS_KEYWORD, 3, V7_2) \
+    X(VALKEYMODULE_KSPEC_FK_OMITTED, 0, V7_2) \
+    X(VALKEYMODULE_KSPEC_FK_UNKNOWN, 1, V7_2) \
+    X(VALKEYMODULE_KSPEC_FK_RANGE, 2, V7_2) \
+    X(VALKEYMODULE_KSPEC_FK_KEYNUM, 3, V7_2) \
+    X(VALKEYMODULE_CMD_KEY_RO, 1 << 0, V7_2) \
+    X(VALKEYMODULE_CMD_KEY_RW, 1 << 1, V7_2) \
+    X(VALKEYMODULE_CMD_KEY_OW, 1 << 2, V7_2) \
+    X(VALKEYMODULE_CMD_KEY_RM, 1 << 3, V7_2) \
+    X(VALKEYMODULE_CMD_KEY_ACCESS, 1 << 4, V7_2) \
+    X(VALKEYMODULE_CMD_KEY_UPDATE, 1 << 5, V7_2) \
+    X(VALKEYMODULE_CMD_KEY_INSERT, 1 << 6, V7_2) \
+    X(VALKEYMODULE_CMD_KEY_DELETE, 1 << 7, V7_2) \
+    X(VALKEYMODULE_CMD_KEY_NOT_KEY, 1 << 8, V7_2) \
+    X(VALKEYMODULE_EVENT_REPLICATION_ROLE_CHANGED, 0, V7_2) \
+    X(VALKEYMODULE_EVENT_FLUSHDB, 2, V7_2) \
+    X(VALKEYMODULE_EVENT_LOADING, 3, V7_2) \
+    X(VALKEYMODULE_EVENT_CRON_LOOP, 8, V7_2) \
+    X(VALKEYMODULE_EVENT_SWAPDB, 11, V7_2) \
+    X(VALKEYMODULE_EVENT_CONFIG, 16, V7_2) \
+    X(VALKEYMODULE_EVENT_REPLROLECHANGED_NOW_PRIMARY, 0, V7_2) \
+    X(VALKEYMODULE_EVENT_REPLROLECHANGED_NOW_REPLICA, 1, V7_2) \
+    X(VALKEYMODULE_SUBEVENT_FLUSHDB_START, 0, V7_2) \
+    X(VALKEYMODULE_SUBEVENT_FLUSHDB_END, 1, V7_2) \
+    X(VALKEYMODULE_SUBEVENT_LOADING_ENDED, 3, V7_2) \
+    X(VALKEYMODULE_SUBEVENT_LOADING_FAILED, 4, V7_2) \
     X(VALKEYMODULE_SUBEVENT_CONFIG_CHANGE, 0, V7_2)
 
 /* X(name, result, arguments, first server version, REQUIRED or OPTIONAL)
  * An OPTIONAL function is NULL where the server has none: test before each call. */
-#define VALKEY_API(X)                                                                                                 \
-    /* loading; Log comes first, so that it can tell what is missing */                                                                                                     \
-    X(Log, void, (ValkeyModuleCtx * ctx, const char *level, const char *format, ...), V7_2, REQUIRED)                 \
-    X(IsModuleNameBusy, int, (const char *name), V7_2, REQUIRED)                                                      \
-    X(SetModuleAttribs, void, (ValkeyModuleCtx * ctx, const char *name, int version, int api), V7_2, REQUIRED)        \
-    X(SetModuleOptions, void, (ValkeyModuleCtx * ctx, int options), V7_2, REQUIRED)                                   \
-    X(GetServerVersion, int, (void), V7_2, REQUIRED)                                                                  \
-    X(CreateCommand, int,                                                                                             \
-      (ValkeyModuleCtx * ctx, const char *name, ValkeyModuleCmdFunc function, const char *flags, int first, int last, \
-       int step),                                                                                                     \
-      V7_2, REQUIRED)                                                                                                 \
-    X(GetCommand, ValkeyModuleCommand *, (ValkeyModuleCtx * ctx, const char *name), V7_2, REQUIRED)                   \
-    X(SetCommandInfo, int, (ValkeyModuleCommand * command, const ValkeyModuleCommandInfo *info), V7_2, REQUIRED)      \
-    X(SetCommandACLCategories, int, (ValkeyModuleCommand * command, const char *categories), V7_2, REQUIRED)          \
-    X(AddACLCategory, int, (ValkeyModuleCtx * ctx, const char *name), V8_0, REQUIRED)                                 \
-    X(RegisterNumericConfig, int,                                                                                     \
-      (ValkeyModuleCtx * ctx, const char *name, long long value, unsigned int flags, long long min, long long max,    \
-       ValkeyModuleConfigGetNumericFunc get, ValkeyModuleConfigSetNumericFunc set, ValkeyModuleConfigApplyFunc apply, \
-       void *privdata),                                                                                               \
-      V7_2, REQUIRED)                                                                                                 \
-    X(RegisterBoolConfig, int,                                                                                        \
-      (ValkeyModuleCtx * ctx, const char *name, int value, unsigned int flags, ValkeyModuleConfigGetBoolFunc get,     \
-       ValkeyModuleConfigSetBoolFunc set, ValkeyModuleConfigApplyFunc apply, void *privdata),                         \
-      V7_2, REQUIRED)                                                                                                 \
-    X(RegisterStringConfig, int,                                                                                      \
-      (ValkeyModuleCtx * ctx, const char *name, const char *value, unsigned int flags,                                \
-       ValkeyModuleConfigGetStringFunc get, ValkeyModuleConfigSetStringFunc set, ValkeyModuleConfigApplyFunc apply,   \
-       void *privdata),                                                                                               \
-      V7_2, REQUIRED)                                                                                                 \
-    X(RegisterEnumConfig, int,                                                                                        \
-      (ValkeyModuleCtx * ctx, const char *name, int value, unsigned int flags, const char **names, const int *values, \
-       int count, ValkeyModuleConfigGetEnumFunc get, ValkeyModuleConfigSetEnumFunc set,                               \
-       ValkeyModuleConfigApplyFunc apply, void *privdata),                                                            \
-      V7_2, REQUIRED)                                                                                                 \
-    X(LoadConfigs, int, (ValkeyModuleCtx * ctx), V7_2, REQUIRED)                                                      \
-    X(RegisterInfoFunc, int, (ValkeyModuleCtx * ctx, ValkeyModuleInfoFunc function), V7_2, REQUIRED)                  \
-    X(SubscribeToServerEvent, int,                                                                                    \
-      (ValkeyModuleCtx * ctx, ValkeyModuleEvent event, ValkeyModuleEventCallback callback), V7_2, REQUIRED)           \
-    X(SubscribeToKeyspaceEvents, int, (ValkeyModuleCtx * ctx, int types, ValkeyModuleNotificationFunc callback),      \
-      V7_2, REQUIRED)                                                                                                 \
-    /* memory and strings */                                                                                          \
-    X(Alloc, void *, (size_t size), V7_2, REQUIRED)                                                                   \
-    X(TryAlloc, void *, (size_t size), V7_2, REQUIRED)                                                                \
-    X(Calloc, void *, (size_t count, size_t size), V7_2, REQUIRED)                                                    \
-    X(Realloc, void *, (void *old, size_t size), V7_2, REQUIRED)                                                      \
-    X(TryRealloc, void *, (void *old, size_t size), V7_2, REQUIRED)                                                   \
-    X(Free, void, (void *memory), V7_2, REQUIRED)                                                                     \
-    X(PoolAlloc, void *, (ValkeyModuleCtx * ctx, size_t size), V7_2, REQUIRED)                                        \
-    X(CreateString, ValkeyModuleString *, (ValkeyModuleCtx * ctx, const char *text, size_t length), V7_2, REQUIRED)   \
-    X(CreateStringFromLongLong, ValkeyModuleString *, (ValkeyModuleCtx * ctx, long long value), V7_2, REQUIRED)       \
-    X(CreateStringFromString, ValkeyModuleString *, (ValkeyModuleCtx * ctx, const ValkeyModuleString *string), V7_2,  \
-      REQUIRED)                                                                                                       \
-    X(HoldString, ValkeyModuleString *, (ValkeyModuleCtx * ctx, ValkeyModuleString *string), V7_2, REQUIRED)          \
-    X(RetainString, void, (ValkeyModuleCtx * ctx, ValkeyModuleString *string), V7_2, REQUIRED)                        \
-    X(FreeString, void, (ValkeyModuleCtx * ctx, ValkeyModuleString *string), V7_2, REQUIRED)                          \
-    X(StringPtrLen, const char *, (const ValkeyModuleString *string, size_t *length), V7_2, REQUIRED)                 \
-    X(StringToLongLong, int, (const ValkeyModuleString *string, long long *value), V7_2, REQUIRED)                    \
-    X(StringToDouble, int, (const ValkeyModuleString *string, double *value), V7_2, REQUIRED)                         \
-    X(StringCompare, int, (const ValkeyModuleString *a, const ValkeyModuleString *b), V7_2, REQUIRED)                 \
-    X(GetRandomBytes, void, (unsigned char *out, size_t length), V7_2, REQUIRED)                                      \
-    /* the call at hand */                                                                                            \
-    X(GetContextFlags, int, (ValkeyModuleCtx * ctx), V7_2, REQUIRED)                                                  \
-    X(GetClientId, unsigned long long, (ValkeyModuleCtx * ctx), V7_2, REQUIRED)                                       \
-    X(MustObeyClient, int, (ValkeyModuleCtx * ctx), V8_1, OPTIONAL)                                                   \
-    X(GetSelectedDb, int, (ValkeyModuleCtx * ctx), V7_2, REQUIRED)                                                    \
-    X(SelectDb, int, (ValkeyModuleCtx * ctx, int id), V7_2, REQUIRED)                                                 \
-    X(CachedMicroseconds, long long, (void), V7_2, REQUIRED)                                           \
-    X(Milliseconds, long long, (void), V7_2, REQUIRED)                                                 \
-    X(AvoidReplicaTraffic, int, (void), V7_2, REQUIRED)                                                               \
-    /* keys */                                                                                                        \
-    X(KeyExists, int, (ValkeyModuleCtx * ctx, ValkeyModuleString *name), V7_2, REQUIRED)                              \
-    X(OpenKey, ValkeyModuleKey *, (ValkeyModuleCtx * ctx, ValkeyModuleString *name, int mode), V7_2, REQUIRED)        \
-    X(CloseKey, void, (ValkeyModuleKey * key), V7_2, REQUIRED)                                                        \
-    X(KeyType, int, (ValkeyModuleKey * key), V7_2, REQUIRED)                                                          \
-    X(ValueLength, size_t, (ValkeyModuleKey * key), V7_2, REQUIRED)                                                   \
-    X(DeleteKey, int, (ValkeyModuleKey * key), V7_2, REQUIRED)                                                        \
-    X(UnlinkKey, int, (ValkeyModuleKey * key), V7_2, REQUIRED)                                                        \
-    X(StringSet, int, (ValkeyModuleKey * key, ValkeyModuleString *string), V7_2, REQUIRED)                            \
-    X(StringDMA, char *, (ValkeyModuleKey * key, size_t *length, int mode), V7_2, REQUIRED)                           \
-    X(ListPush, int, (ValkeyModuleKey * key, int where, ValkeyModuleString *element), V7_2, REQUIRED)                 \
-    X(ListPop, ValkeyModuleString *, (ValkeyModuleKey * key, int where), V7_2, REQUIRED)                              \
-    X(ListGet, ValkeyModuleString *, (ValkeyModuleKey * key, long index), V7_2, REQUIRED)                             \
-    X(ListDelete, int, (ValkeyModuleKey * key, long index), V7_2, REQUIRED)                                           \
-    X(HashSet, int, (ValkeyModuleKey * key, int flags, ...), V7_2, REQUIRED)                                          \
-    X(HashGet, int, (ValkeyModuleKey * key, int flags, ...), V7_2, REQUIRED)                                          \
-    X(ZsetAdd, int, (ValkeyModuleKey * key, double score, ValkeyModuleString *element, int *flags), V7_2, REQUIRED)   \
-    X(ZsetScore, int, (ValkeyModuleKey * key, ValkeyModuleString *element, double *score), V7_2, REQUIRED)            \
-    X(ZsetRem, int, (ValkeyModuleKey * key, ValkeyModuleString *element, int *deleted), V7_2, REQUIRED)               \
-    X(ZsetFirstInScoreRange, int, (ValkeyModuleKey * key, double min, double max, int minex, int maxex), V7_2,        \
-      REQUIRED)                                                                                                       \
-    X(ZsetRangeCurrentElement, ValkeyModuleString *, (ValkeyModuleKey * key, double *score), V7_2, REQUIRED)          \
-    X(ZsetRangeNext, int, (ValkeyModuleKey * key), V7_2, REQUIRED)                                                    \
-    X(ZsetRangeEndReached, int, (ValkeyModuleKey * key), V7_2, REQUIRED)                                              \
-    X(ZsetRangeStop, void, (ValkeyModuleKey * key), V7_2, REQUIRED)                                                   \
-    /* effects */                                                                                                     \
-    X(SignalModifiedKey, int, (ValkeyModuleCtx * ctx, ValkeyModuleString *name), V7_2, REQUIRED)                      \
-    X(NotifyKeyspaceEvent, int, (ValkeyModuleCtx * ctx, int type, const char *event, ValkeyModuleString *name), V7_2, \
-      REQUIRED)                                                                                                       \
-    X(Replicate, int, (ValkeyModuleCtx * ctx, const char *command, const char *format, ...), V7_2, REQUIRED)          \
-    X(Call, ValkeyModuleCallReply *, (ValkeyModuleCtx * ctx, const char *command, const char *format, ...), V7_2,     \
-      REQUIRED)                                                                                                       \
-    X(FreeCallReply, void, (ValkeyModuleCallReply * reply), V7_2, REQUIRED)                                           \
-    X(CallReplyType, int, (ValkeyModuleCallReply * reply), V7_2, REQUIRED)                                            \
-    X(CallReplyInteger, long long, (ValkeyModuleCallReply * reply), V7_2, REQUIRED)                                   \
-    X(CallReplyLength, size_t, (ValkeyModuleCallReply * reply), V7_2, REQUIRED)                                       \
-    X(CallReplyStringPtr, const char *, (ValkeyModuleCallReply * reply, size_t *length), V7_2, REQUIRED)              \
-    X(CallReplyArrayElement, ValkeyModuleCallReply *, (ValkeyModuleCallReply * reply, size_t index), V7_2, REQUIRED)  \
-    X(CreateStringFromCallReply, ValkeyModuleString *, (ValkeyModuleCallReply * reply), V7_2, REQUIRED)               \
-    /* replies */                                                                                                     \
-    X(WrongArity, int, (ValkeyModuleCtx * ctx), V7_2, REQUIRED)                                                       \
-    X(ReplyWithError, int, (ValkeyModuleCtx * ctx, const char *text), V7_2, REQUIRED)                                 \
-    X(ReplyWithErrorFormat, int, (ValkeyModuleCtx * ctx, const char *format, ...), V7_2, REQUIRED)                    \
-    X(ReplyWithSimpleString, int, (ValkeyModuleCtx * ctx, const char *text), V7_2, REQUIRED)                          \
-    X(ReplyWithLongLong, int, (ValkeyModuleCtx * ctx, long long value), V7_2, REQUIRED)                               \
-    X(ReplyWithDouble, int, (ValkeyModuleCtx * ctx, double value), V7_2, REQUIRED)                                    \
-    X(ReplyWithString, int, (ValkeyModuleCtx * ctx, ValkeyModuleString *string), V7_2, REQUIRED)                      \
-    X(ReplyWithStringBuffer, int, (ValkeyModuleCtx * ctx, const char *text, size_t length), V7_2, REQUIRED)           \
-    X(ReplyWithCString, int, (ValkeyModuleCtx * ctx, const char *text), V7_2, REQUIRED)                               \
-    X(ReplyWithNull, int, (ValkeyModuleCtx * ctx), V7_2, REQUIRED)                                                    \
-    X(ReplyWithArray, int, (ValkeyModuleCtx * ctx, long length), V7_2, REQUIRED)                                      \
-    X(ReplyWithMap, int, (ValkeyModuleCtx * ctx, long length), V7_2, REQUIRED)                                        \
-    X(ReplySetArrayLength, void, (ValkeyModuleCtx * ctx, long length), V7_2, REQUIRED)                                \
-    X(ReplySetMapLength, void, (ValkeyModuleCtx * ctx, long length), V7_2, REQUIRED)                                  \
-    X(ReplyWithCallReply, int, (ValkeyModuleCtx * ctx, ValkeyModuleCallReply *reply), V7_2, REQUIRED)                 \
-    /* blocking */                                                                                                    \
-    X(BlockClientOnKeysWithFlags, ValkeyModuleBlockedClient *,                                                        \
-      (ValkeyModuleCtx * ctx, ValkeyModuleCmdFunc reply, ValkeyModuleCmdFunc timeout,                                 \
-       void (*free_privdata)(ValkeyModuleCtx *, void *), long long timeout_ms, ValkeyModuleString **keys, int count,  \
-       void *privdata, int flags),                                                                                    \
-      V7_2, REQUIRED)                                                                                                 \
-    X(SetDisconnectCallback, void, (ValkeyModuleBlockedClient * client, ValkeyModuleDisconnectFunc callback), V7_2,   \
-      REQUIRED)                                                                                                       \
-    X(GetBlockedClientPrivateData, void *, (ValkeyModuleCtx * ctx), V7_2, REQUIRED)                                   \
-    X(SignalKeyAsReady, void, (ValkeyModuleCtx * ctx, ValkeyModuleString *name), V7_2, REQUIRED)                      \
-    X(AbortBlock, int, (ValkeyModuleBlockedClient * client), V7_2, REQUIRED)                                          \
-    /* cluster and access control */                                                                                  \
-    X(ClusterKeySlot, unsigned int, (ValkeyModuleString * name), V8_0, REQUIRED)                                      \
-    X(ClusterCanonicalKeyNameInSlot, const char *, (unsigned int slot), V8_0, REQUIRED)                               \
-    X(GetCurrentUserName, ValkeyModuleString *, (ValkeyModuleCtx * ctx), V7_2, REQUIRED)                              \
-    X(GetModuleUserFromUserName, ValkeyModuleUser *, (ValkeyModuleString * name), V7_2, REQUIRED)                     \
-    X(FreeModuleUser, void, (ValkeyModuleUser * user), V7_2, REQUIRED)                                                \
-    X(ACLCheckKeyPermissions, int, (ValkeyModuleUser * user, ValkeyModuleString *name, int flags), V7_2, REQUIRED)    \
-    /* INFO */                                                                                                        \
-    X(InfoAddSection, int, (ValkeyModuleInfoCtx * ctx, const char *name), V7_2, REQUIRED)                             \
-    X(InfoBeginDictField, int, (ValkeyModuleInfoCtx * ctx, const char *name), V7_2, REQUIRED)                         \
-    X(InfoEndDictField, int, (ValkeyModuleInfoCtx * ctx), V7_2, REQUIRED)                                             \
-    X(InfoAddFieldCString, int, (ValkeyModuleInfoCtx * ctx, const char *field, const char *value), V7_2, REQUIRED)    \
-    X(InfoAddFieldLongLong, int, (ValkeyModuleInfoCtx * ctx, const char *field, long long value), V7_2, REQUIRED)     \
-    X(InfoAddFieldULongLong, int, (ValkeyModuleInfoCtx * ctx, const char *field, unsigned long long value), V7_2,     \
-      REQUIRED)
+#define VALKEY_API(X) \
+    /* loading; Log comes first, so that it can tell what is missing */ \
+    X(Log, void, (ValkeyModuleCtx *ctx, const char *level, const char *format, ...), V7_2, REQUIRED) \
+    X(IsModuleNameBusy, int, (const char *name), V7_2, REQUIRED) \
+    X(SetModuleAttribs, void, (ValkeyModuleCtx *ctx, const char *name, int version, int api), V7_2, REQUIRED) \
+    X(SetModuleOptions, void, (ValkeyModuleCtx *ctx, int options), V7_2, REQUIRED) \
+    X(GetServerVersion, int, (void), V7_2, REQUIRED) \
+    X(CreateCommand, int, (ValkeyModuleCtx *ctx, const char *name, ValkeyModuleCmdFunc function, const char *flags, \
+      int first, int last, int step), V7_2, REQUIRED) \
+    X(GetCommand, ValkeyModuleCommand *, (ValkeyModuleCtx *ctx, const char *name), V7_2, REQUIRED) \
+    X(SetCommandInfo, int, (ValkeyModuleCommand *command, const ValkeyModuleCommandInfo *info), V7_2, REQUIRED) \
+    X(SetCommandACLCategories, int, (ValkeyModuleCommand *command, const char *categories), V7_2, REQUIRED) \
+    X(AddACLCategory, int, (ValkeyModuleCtx *ctx, const char *name), V8_0, REQUIRED) \
+    X(RegisterNumericConfig, int, (ValkeyModuleCtx *ctx, const char *name, long long value, unsigned int flags, \
+      long long min, long long max, ValkeyModuleConfigGetNumericFunc get, ValkeyModuleConfigSetNumericFunc set, \
+      ValkeyModuleConfigApplyFunc apply, void *privdata), V7_2, REQUIRED) \
+    X(RegisterBoolConfig, int, (ValkeyModuleCtx *ctx, const char *name, int value, unsigned int flags, \
+      ValkeyModuleConfigGetBoolFunc get, ValkeyModuleConfigSetBoolFunc set, \
+      ValkeyModuleConfigApplyFunc apply, void *privdata), V7_2, REQUIRED) \
+    X(RegisterStringConfig, int, (ValkeyModuleCtx *ctx, const char *name, const char *value, unsigned int flags, \
+      ValkeyModuleConfigGetStringFunc get, ValkeyModuleConfigSetStringFunc set, \
+      ValkeyModuleConfigApplyFunc apply, void *privdata), V7_2, REQUIRED) \
+    X(RegisterEnumConfig, int, (ValkeyModuleCtx *ctx, const char *name, int value, unsigned int flags, \
+      const char **names, const int *values, int count, ValkeyModuleConfigGetEnumFunc get, ValkeyModuleConfigSetEnumFunc set, \
+      ValkeyModuleConfigApplyFunc apply, void *privdata), V7_2, REQUIRED) \
+    X(LoadConfigs, int, (ValkeyModuleCtx *ctx), V7_2, REQUIRED) \
+    X(RegisterInfoFunc, int, (ValkeyModuleCtx *ctx, ValkeyModuleInfoFunc function), V7_2, REQUIRED) \
+    X(SubscribeToServerEvent, int, (ValkeyModuleCtx *ctx, ValkeyModuleEvent event, ValkeyModuleEventCallback callback), V7_2, REQUIRED) \
+    X(SubscribeToKeyspaceEvents, int, (ValkeyModuleCtx *ctx, int types, ValkeyModuleNotificationFunc callback), V7_2, REQUIRED) \
+    /* memory and strings */ \
+    X(Alloc, void *, (size_t size), V7_2, REQUIRED) \
+    X(TryAlloc, void *, (size_t size), V7_2, REQUIRED) \
+    X(Calloc, void *, (size_t count, size_t size), V7_2, REQUIRED) \
+    X(Realloc, void *, (void *old, size_t size), V7_2, REQUIRED) \
+    X(TryRealloc, void *, (void *old, size_t size), V7_2, REQUIRED) \
+    X(Free, void, (void *memory), V7_2, REQUIRED) \
+    X(PoolAlloc, void *, (ValkeyModuleCtx *ctx, size_t size), V7_2, REQUIRED) \
+    X(CreateString, ValkeyModuleString *, (ValkeyModuleCtx *ctx, const char *text, size_t length), V7_2, REQUIRED) \
+    X(CreateStringFromLongLong, ValkeyModuleString *, (ValkeyModuleCtx *ctx, long long value), V7_2, REQUIRED) \
+    X(CreateStringFromString, ValkeyModuleString *, (ValkeyModuleCtx *ctx, const ValkeyModuleString *string), V7_2, REQUIRED) \
+    X(HoldString, ValkeyModuleString *, (ValkeyModuleCtx *ctx, ValkeyModuleString *string), V7_2, REQUIRED) \
+    X(RetainString, void, (ValkeyModuleCtx *ctx, ValkeyModuleString *string), V7_2, REQUIRED) \
+    X(FreeString, void, (ValkeyModuleCtx *ctx, ValkeyModuleString *string), V7_2, REQUIRED) \
+    X(StringPtrLen, const char *, (const ValkeyModuleString *string, size_t *length), V7_2, REQUIRED) \
+    X(StringToLongLong, int, (const ValkeyModuleString *string, long long *value), V7_2, REQUIRED) \
+    X(StringToDouble, int, (const ValkeyModuleString *string, double *value), V7_2, REQUIRED) \
+    X(StringCompare, int, (const ValkeyModuleString *a, const ValkeyModuleString *b), V7_2, REQUIRED) \
+    X(GetRandomBytes, void, (unsigned char *out, size_t length), V7_2, REQUIRED) \
+    /* the call at hand */ \
+    X(GetContextFlags, int, (ValkeyModuleCtx *ctx), V7_2, REQUIRED) \
+    X(GetClientId, unsigned long long, (ValkeyModuleCtx *ctx), V7_2, REQUIRED) \
+    X(MustObeyClient, int, (ValkeyModuleCtx *ctx), V8_1, OPTIONAL) \
+    X(GetSelectedDb, int, (ValkeyModuleCtx *ctx), V7_2, REQUIRED) \
+    X(SelectDb, int, (ValkeyModuleCtx *ctx, int id), V7_2, REQUIRED) \
+    X(CachedMicroseconds, long long, (void), V7_2, REQUIRED) \
+    X(Milliseconds, long long, (void), V7_2, REQUIRED) \
+    X(AvoidReplicaTraffic, int, (void), V7_2, REQUIRED) \
+    /* keys */ \
+    X(KeyExists, int, (ValkeyModuleCtx *ctx, ValkeyModuleString *name), V7_2, REQUIRED) \
+    X(OpenKey, ValkeyModuleKey *, (ValkeyModuleCtx *ctx, ValkeyModuleString *name, int mode), V7_2, REQUIRED) \
+    X(CloseKey, void, (ValkeyModuleKey *key), V7_2, REQUIRED) \
+    X(KeyType, int, (ValkeyModuleKey *key), V7_2, REQUIRED) \
+    X(ValueLength, size_t, (ValkeyModuleKey *key), V7_2, REQUIRED) \
+    X(DeleteKey, int, (ValkeyModuleKey *key), V7_2, REQUIRED) \
+    X(UnlinkKey, int, (ValkeyModuleKey *key), V7_2, REQUIRED) \
+    X(StringSet, int, (ValkeyModuleKey *key, ValkeyModuleString *string), V7_2, REQUIRED) \
+    X(StringDMA, char *, (ValkeyModuleKey *key, size_t *length, int mode), V7_2, REQUIRED) \
+    X(ListPush, int, (ValkeyModuleKey *key, int where, ValkeyModuleString *element), V7_2, REQUIRED) \
+    X(ListPop, ValkeyModuleString *, (ValkeyModuleKey *key, int where), V7_2, REQUIRED) \
+    X(ListGet, ValkeyModuleString *, (ValkeyModuleKey *key, long index), V7_2, REQUIRED) \
+    X(ListDelete, int, (ValkeyModuleKey *key, long index), V7_2, REQUIRED) \
+    X(HashSet, int, (ValkeyModuleKey *key, int flags, ...), V7_2, REQUIRED) \
+    X(HashGet, int, (ValkeyModuleKey *key, int flags, ...), V7_2, REQUIRED) \
+    X(ZsetAdd, int, (ValkeyModuleKey *key, double score, ValkeyModuleString *element, int *flags), V7_2, REQUIRED) \
+    X(ZsetScore, int, (ValkeyModuleKey *key, ValkeyModuleString *element, double *score), V7_2, REQUIRED) \
+    X(ZsetRem, int, (ValkeyModuleKey *key, ValkeyModuleString *element, int *deleted), V7_2, REQUIRED) \
+    X(ZsetFirstInScoreRange, int, (ValkeyModuleKey *key, double min, double max, int minex, int maxex), V7_2, REQUIRED) \
+    X(ZsetRangeCurrentElement, ValkeyModuleString *, (ValkeyModuleKey *key, double *score), V7_2, REQUIRED) \
+    X(ZsetRangeNext, int, (ValkeyModuleKey *key), V7_2, REQUIRED) \
+    X(ZsetRangeEndReached, int, (ValkeyModuleKey *key), V7_2, REQUIRED) \
+    X(ZsetRangeStop, void, (ValkeyModuleKey *key), V7_2, REQUIRED) \
+    /* effects */ \
+    X(SignalModifiedKey, int, (ValkeyModuleCtx *ctx, ValkeyModuleString *name), V7_2, REQUIRED) \
+    X(NotifyKeyspaceEvent, int, (ValkeyModuleCtx *ctx, int type, const char *event, ValkeyModuleString *name), V7_2, REQUIRED) \
+    X(Replicate, int, (ValkeyModuleCtx *ctx, const char *command, const char *format, ...), V7_2, REQUIRED) \
+    X(Call, ValkeyModuleCallReply *, (ValkeyModuleCtx *ctx, const char *command, const char *format, ...), V7_2, REQUIRED) \
+    X(FreeCallReply, void, (ValkeyModuleCallReply *reply), V7_2, REQUIRED) \
+    X(CallReplyType, int, (ValkeyModuleCallReply *reply), V7_2, REQUIRED) \
+    X(CallReplyInteger, long long, (ValkeyModuleCallReply *reply), V7_2, REQUIRED) \
+    X(CallReplyLength, size_t, (ValkeyModuleCallReply *reply), V7_2, REQUIRED) \
+    X(CallReplyStringPtr, const char *, (ValkeyModuleCallReply *reply, size_t *length), V7_2, REQUIRED) \
+    X(CallReplyArrayElement, ValkeyModuleCallReply *, (ValkeyModuleCallReply *reply, size_t index), V7_2, REQUIRED) \
+    X(CreateStringFromCallReply, ValkeyModuleString *, (ValkeyModuleCallReply *reply), V7_2, REQUIRED) \
+    /* replies */ \
+    X(WrongArity, int, (ValkeyModuleCtx *ctx), V7_2, REQUIRED) \
+    X(ReplyWithError, int, (ValkeyModuleCtx *ctx, const char *text), V7_2, REQUIRED) \
+    X(ReplyWithErrorFormat, int, (ValkeyModuleCtx *ctx, const char *format, ...), V7_2, REQUIRED) \
+    X(ReplyWithSimpleString, int, (ValkeyModuleCtx *ctx, const char *text), V7_2, REQUIRED) \
+    X(ReplyWithLongLong, int, (ValkeyModuleCtx *ctx, long long value), V7_2, REQUIRED) \
+    X(ReplyWithDouble, int, (ValkeyModuleCtx *ctx, double value), V7_2, REQUIRED) \
+    X(ReplyWithString, int, (ValkeyModuleCtx *ctx, ValkeyModuleString *string), V7_2, REQUIRED) \
+    X(ReplyWithStringBuffer, int, (ValkeyModuleCtx *ctx, const char *text, size_t length), V7_2, REQUIRED) \
+    X(ReplyWithCString, int, (ValkeyModuleCtx *ctx, const char *text), V7_2, REQUIRED) \
+    X(ReplyWithNull, int, (ValkeyModuleCtx *ctx), V7_2, REQUIRED) \
+    X(ReplyWithArray, int, (ValkeyModuleCtx *ctx, long length), V7_2, REQUIRED) \
+    X(ReplyWithMap, int, (ValkeyModuleCtx *ctx, long length), V7_2, REQUIRED) \
+    X(ReplySetArrayLength, void, (ValkeyModuleCtx *ctx, long length), V7_2, REQUIRED) \
+    X(ReplySetMapLength, void, (ValkeyModuleCtx *ctx, long length), V7_2, REQUIRED) \
+    X(ReplyWithCallReply, int, (ValkeyModuleCtx *ctx, ValkeyModuleCallReply *reply), V7_2, REQUIRED) \
+    /* blocking */ \
+    X(BlockClientOnKeysWithFlags, ValkeyModuleBlockedClient *, (ValkeyModuleCtx *ctx, ValkeyModuleCmdFunc reply, \
+      ValkeyModuleCmdFunc timeout, void (*free_privdata)(ValkeyModuleCtx *, void *), long long timeout_ms, \
+      ValkeyModuleString **keys, int count, void *privdata, int flags), V7_2, REQUIRED) \
+    X(SetDisconnectCallback, void, (ValkeyModuleBlockedClient *client, ValkeyModuleDisconnectFunc callback), V7_2, REQUIRED) \
+    X(GetBlockedClientPrivateData, void *, (ValkeyModuleCtx *ctx), V7_2, REQUIRED) \
+    X(SignalKeyAsReady, void, (ValkeyModuleCtx *ctx, ValkeyModuleString *name), V7_2, REQUIRED) \
+    X(AbortBlock, int, (ValkeyModuleBlockedClient *client), V7_2, REQUIRED) \
+    /* cluster and access control */ \
+    X(ClusterKeySlot, unsigned int, (ValkeyModuleString *name), V8_0, REQUIRED) \
+    X(ClusterCanonicalKeyNameInSlot, const char *, (unsigned int slot), V8_0, REQUIRED) \
+    X(GetCurrentUserName, ValkeyModuleString *, (ValkeyModuleCtx *ctx), V7_2, REQUIRED) \
+    X(GetModuleUserFromUserName, ValkeyModuleUser *, (ValkeyModuleString *name), V7_2, REQUIRED) \
+    X(FreeModuleUser, void, (ValkeyModuleUser *user), V7_2, REQUIRED) \
+    X(ACLCheckKeyPermissions, int, (ValkeyModuleUser *user, ValkeyModuleString *name, int flags), V7_2, REQUIRED) \
+    /* INFO */ \
+    X(InfoAddSection, int, (ValkeyModuleInfoCtx *ctx, const char *name), V7_2, REQUIRED) \
+    X(InfoBeginDictField, int, (ValkeyModuleInfoCtx *ctx, const char *name), V7_2, REQUIRED) \
+    X(InfoEndDictField, int, (ValkeyModuleInfoCtx *ctx), V7_2, REQUIRED) \
+    X(InfoAddFieldCString, int, (ValkeyModuleInfoCtx *ctx, const char *field, const char *value), V7_2, REQUIRED) \
+    X(InfoAddFieldLongLong, int, (ValkeyModuleInfoCtx *ctx, const char *field, long long value), V7_2, REQUIRED) \
+    X(InfoAddFieldULongLong, int, (ValkeyModuleInfoCtx *ctx, const char *field, unsigned long long value), V7_2, REQUIRED)
+
+/* clang-format on */
 
 #ifndef VALKEYMODULE_H
 
@@ -324,7 +304,9 @@ typedef struct ValkeyModuleInfoCtx ValkeyModuleInfoCtx;
 typedef struct ValkeyModuleUser ValkeyModuleUser;
 
 #define X(name, value, since) name = (value),
-enum { VALKEY_CONSTANTS(X) };
+enum {
+    VALKEY_CONSTANTS(X)
+};
 #undef X
 
 #define VALKEYMODULE_LOGLEVEL_DEBUG "debug"
