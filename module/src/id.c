@@ -8,10 +8,7 @@
 #define MS_BITS 41
 #define MS_MAX ((UINT64_C(1) << MS_BITS) - 1)
 
-static const char DIGITS[BASE] = {'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F',
-                                  'G', 'H', 'I', 'J', 'K', 'L', 'M', 'N', 'O', 'P', 'Q', 'R', 'S', 'T', 'U', 'V',
-                                  'W', 'X', 'Y', 'Z', 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l',
-                                  'm', 'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z'};
+static const char DIGITS[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /* The digits of 2^63 - 1. Eleven digits reach beyond 64 bits, so the range is tested on the text. */
 static const char LARGEST[] = "AzL8n0Y58m7";
@@ -78,15 +75,14 @@ emq_id_status emq_id_mint_step(int64_t wall_ms, uint64_t *cell, uint32_t node, u
     if (node > EMQ_ID_NODE_MAX || jitter > EMQ_ID_JITTER_MAX) return EMQ_ID_RANGE_ERROR;
 
     uint64_t ms = since_epoch(wall_ms);
-    if (ms > MS_MAX) return EMQ_ID_RANGE_ERROR;
+    if (ms > MS_MAX || *cell >> EMQ_ID_SEQUENCE_BITS > MS_MAX) return EMQ_ID_RANGE_ERROR;
     uint64_t next = ms << EMQ_ID_SEQUENCE_BITS;
     next = next > *cell ? next + jitter : *cell + 1;
 
     ms = next >> EMQ_ID_SEQUENCE_BITS; /* the carry of a full millisecond */
     if (ms > MS_MAX) return EMQ_ID_RANGE_ERROR;
     *cell = next;
-    *value = ms << (EMQ_ID_NODE_BITS + EMQ_ID_SEQUENCE_BITS) | (uint64_t)node << EMQ_ID_SEQUENCE_BITS |
-             (next & EMQ_ID_SEQUENCE_MAX);
+    *value = ms << (EMQ_ID_NODE_BITS + EMQ_ID_SEQUENCE_BITS) | (uint64_t)node << EMQ_ID_SEQUENCE_BITS | (next & EMQ_ID_SEQUENCE_MAX);
     return EMQ_ID_OK;
 }
 

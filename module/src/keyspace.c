@@ -7,8 +7,8 @@
 #define HEAD_LENGTH (sizeof HEAD - 1)
 
 static bool is_name_byte(char byte) {
-    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') || byte == '.' ||
-           byte == '_' || byte == '-';
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') || byte == '.' || byte == '_' ||
+           byte == '-';
 }
 
 static bool is_name(const char *text, size_t length, size_t longest) {

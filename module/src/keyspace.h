@@ -15,7 +15,7 @@
 
 #include "wire.h"
 
-#define EMQ_QUEUE_KEY_MAX (EMQ_NAME_MAX + 6) /* emq:{NAME} */
+#define EMQ_QUEUE_KEY_MAX (EMQ_NAME_MAX + 6)                          /* emq:{NAME} */
 #define EMQ_KEY_MAX (EMQ_QUEUE_KEY_MAX + 1 + 7 + EMQ_REPEAT_NAME_MAX) /* the longest is ...:repeat:<name> */
 #define EMQ_SLOTS 16384
 

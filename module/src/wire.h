@@ -17,9 +17,9 @@
 #define EMQ_MODULE_VERSION_NUMBER 100 /* what MODULE LIST shows: major * 10000 + minor * 100 + patch */
 #define EMQ_IDENTITY "echomq:6.0.0"
 #define EMQ_IDENTITY_SCRIPTED "echomq:4.0.0"
-#define EMQ_FENCE_KEY "{emq}:version"   /* outside cluster mode */
-#define EMQ_FENCE_SUFFIX "version"      /* in cluster mode, a key of the queue */
-#define EMQ_FENCE_SHOWN_MAX 64          /* bytes of a foreign fence value in a refusal */
+#define EMQ_FENCE_KEY "{emq}:version" /* outside cluster mode */
+#define EMQ_FENCE_SUFFIX "version"    /* in cluster mode, a key of the queue */
+#define EMQ_FENCE_SHOWN_MAX 64        /* bytes of a foreign fence value in a refusal */
 
 /* Names and ids (3.1, 4.1). */
 #define EMQ_NAME_MAX 128
@@ -52,7 +52,7 @@
 #define EMQ_WEIGHT_MAX 10000
 #define EMQ_CHILDREN_MAX 10000
 #define EMQ_BLOCK_MAX 86400000
-#define EMQ_SWEEP_MAX 10000   /* PROMOTE and REAP of EMQ.NEXT */
+#define EMQ_SWEEP_MAX 10000 /* PROMOTE and REAP of EMQ.NEXT */
 #define EMQ_SWEEP_DEFAULT 100
 
 /* Bounds on the work of one call (7.2). */

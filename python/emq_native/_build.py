@@ -1,7 +1,7 @@
 """Describes the extension `emq_native._native` to cffi; setup.py runs it, nothing imports it.
 
 The extension is compiled from the module's own pure sources, so that the package and the server judge the same bytes
-with the same code. It uses the stable ABI: one build serves every Python from 3.10 on. Paths are relative to the project
+with the same code. It uses the stable ABI: one build serves every Python from 3.10 on. Paths start at the project
 root.
 """
 

@@ -102,6 +102,12 @@ def id_hash32(value: int) -> int:
     return int(lib.emq_id_hash32(as_integer(value, "the number to hash", 0, (1 << 64) - 1)))
 
 
+# A mint is part of every enqueue, so these are looked up once.
+_mint: Final = lib.mint
+_new: Final = ffi.new
+_unpack: Final = ffi.unpack
+
+
 class Cell:
     """The milliseconds and the sequence that one process minted last. Threads may share it without a lock."""
 
@@ -119,10 +125,10 @@ class Cell:
         space = as_bytes(namespace, "a namespace")
         if len(space) != _SPACE_LENGTH:
             raise InvalidId(namespace, "namespace")
-        text = ffi.new("char[14]")
-        status = lib.mint(wall_ms, self._word, node, jitter, space, text)
+        text = _new("char[14]")
+        status = _mint(wall_ms, self._word, node, jitter, space, text)
         if status == _OK:
-            return ffi.unpack(text, _ID_LENGTH).decode("ascii")
+            return _unpack(text, _ID_LENGTH).decode("ascii")
         if status == lib.EMQ_ID_NAMESPACE_ERROR:
             raise InvalidId(namespace, "namespace")
         raise MintExhausted(f"no id is left at {wall_ms} ms")
