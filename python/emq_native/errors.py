@@ -23,6 +23,11 @@
      |    +-- Redirected          MOVED, ASK: the node is one of a cluster (.host .port)
      +-- Unavailable              the server cannot serve now, the same call may succeed later (.code .text .outcome_unknown)
      +-- PermissionDenied         NOPERM, NOAUTH, WRONGPASS (.code .text)
+     +-- LoadFailed               the module was not loaded (.path)
+          +-- LoadDisabled        the server takes no modules at run time
+          +-- LoadDenied          this user may not load modules
+          +-- AlreadyLoaded       a module of this name is there already (.version .wanted)
+          +-- BadModuleFile       the file is not there, no file, or not executable
 
 `text` is always the exact line of the server. A client library cuts known codes off its messages; `server_line` puts them
 back. Errors of redis-py and of valkey-py are told apart by their names, so neither library is imported here.
@@ -225,6 +230,54 @@ class Unavailable(_Answered):
 
 class PermissionDenied(_Answered):
     """The server does not let this user do it, or does not know the user."""
+
+
+class LoadFailed(EmqError):
+    """The module was not loaded. The class itself: the server refused it for a reason that only its log tells.
+
+    path: the file that was to be loaded.
+    """
+
+    def __init__(self, path: str, text: str) -> None:
+        super().__init__(path, text)
+        self.path = path
+
+    def __str__(self) -> str:
+        return str(self.args[1])
+
+
+class LoadDisabled(LoadFailed):
+    """The server takes no modules at run time: load it with `loadmodule`, or set `enable-module-command`."""
+
+
+class LoadDenied(LoadFailed):
+    """This user may not load modules."""
+
+
+class AlreadyLoaded(LoadFailed):
+    """A module of this name is there already, and none is loaded over another.
+
+    version: that of the loaded module, None when the server does not tell.   wanted: that of this package.
+    """
+
+    def __init__(self, path: str, version: str | None, wanted: str) -> None:
+        super().__init__(path, "")
+        self.args = (path, version, wanted)
+        self.version = version
+        self.wanted = wanted
+
+    def __str__(self) -> str:
+        found = f"the module is loaded already, version {self.version or 'unknown'}"
+        return found if self.version == self.wanted else f"{found}; this package has {self.wanted}"
+
+    @property
+    def same(self) -> bool:
+        """Whether the loaded module has the version of this package."""
+        return self.version == self.wanted
+
+
+class BadModuleFile(LoadFailed):
+    """The path is relative, or, seen from the server's own host, no executable file."""
 
 
 _CLASSES: Final[dict[str, type[_Answered]]] = {

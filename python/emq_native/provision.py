@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from emq_native._core import queue_name
+from emq_native._core import queue_key
 from emq_native.errors import InvalidArgument, Unavailable, WrongType
 from emq_native.fence import IDENTITIES, fence_key
 from emq_native.session import Session, is_clustered
@@ -118,7 +118,7 @@ def _key(session: Session, queue: str | None) -> bytes:
     if is_clustered(session):
         if queue is None:
             raise InvalidArgument("in cluster mode each queue has its own fence: name the queue")
-        return fence_key(b"emq:{" + queue_name(queue) + b"}")
+        return fence_key(queue_key(queue))
     if queue is not None:
         raise InvalidArgument("outside cluster mode one fence guards all queues of the database: name no queue")
     return fence_key(None)

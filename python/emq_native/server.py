@@ -37,6 +37,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from emq_native.errors import EmqError
+from emq_native.paths import module_path
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -98,14 +99,6 @@ def _executable(path: str, source: str) -> str:
     if not os.access(path, os.X_OK):
         raise ServerError(f"{path} (from {source}) may not be executed")
     return path
-
-
-def _module_file() -> str:
-    try:
-        from emq_native._core import module_path
-    except ImportError:
-        return os.path.abspath(os.path.join(os.path.dirname(__file__), "emq.so"))
-    return module_path()
 
 
 class Server:
@@ -360,7 +353,7 @@ class Server:
         settings |= self._config
         arguments = [self.binary]
         if self._module is not False:
-            module = _module_file() if self._module is True else os.path.abspath(self._module)
+            module = module_path() if self._module is True else os.path.abspath(self._module)
             arguments += ["--loadmodule", module]
         for name, value in settings.items():
             for line in [str(value)] if isinstance(value, str | int) else value:

@@ -24,7 +24,9 @@ __all__ = ["Session", "is_clustered", "pairs"]
 
 TIMEOUT_S: Final = 5.0
 _SCHEMES: Final = {"redis": "redis", "valkey": "redis", "rediss": "rediss", "valkeys": "rediss", "unix": "unix"}
-_NOT_INHERITED: Final = ("redis_connect_func", "valkey_connect_func", "maint_notifications_pool_handler", "retry")
+_NOT_INHERITED: Final = frozenset(
+    {"redis_connect_func", "valkey_connect_func", "maint_notifications_pool_handler", "maint_notifications_config"}
+)
 
 Reply = Any
 
@@ -39,9 +41,9 @@ class Session:
     def __init__(self, target: object) -> None:
         pool = _pool(target)
         self._kind: Any = pool.connection_class
-        self._settings: dict[str, Any] = {**pool.connection_kwargs, "retry": None, "retry_on_timeout": False}
-        for name in _NOT_INHERITED:
-            self._settings.pop(name, None)
+        self._settings = {name: value for name, value in pool.connection_kwargs.items() if name not in _NOT_INHERITED}
+        # RESP2 needs no HELLO, which a locked-down user may not send.
+        self._settings |= {"protocol": 2, "retry": None, "retry_on_timeout": False}
         for name in ("socket_timeout", "socket_connect_timeout"):
             self._settings[name] = self._settings.get(name) or TIMEOUT_S
         self._connection: Any = None
@@ -61,13 +63,17 @@ class Session:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self._settings.get('port', 6379)}"
 
+    def twin(self) -> Session:
+        """Another connection to the same node, not opened yet."""
+        return self._with(self._settings)
+
     def at(self, host: str, port: int) -> Session:
-        """Another node of the same cluster, not opened yet: same login, another address."""
+        """A connection to another node of the same cluster, not opened yet: same login, another address."""
+        return self._with({**self._settings, "host": host or self.host, "port": port})
+
+    def _with(self, settings: dict[str, Any]) -> Session:
         other: Session = object.__new__(Session)
-        other._kind = self._kind
-        other._settings = {**self._settings, "host": host or self.host, "port": port}
-        other._connection = None
-        other.asking = False
+        other._kind, other._settings, other._connection, other.asking = self._kind, settings, None, False
         return other
 
     def open(self) -> Session:
@@ -153,7 +159,7 @@ def _pool(target: object) -> Any:
 def _pool_of_url(url: str) -> Any:
     try:
         scheme, rest = urlsplit(url).scheme, url.partition("://")[2]
-        if scheme not in _SCHEMES or not rest:
+        if scheme not in _SCHEMES:
             raise ValueError(f"begin with one of {', '.join(f'{known}://' for known in _SCHEMES)}")
         return ConnectionPool.from_url(f"{_SCHEMES[scheme]}://{rest}")
     except ValueError as error:
