@@ -1,5 +1,5 @@
 -- EMQ.CLAIM q lease -> [id, payload, attempts] or []
--- uses: arity queue number clock digits direct serve_flat
+-- uses: arity queue number clock digits direct_flush serve_flat
 arity(1, 1)
 queue()
 local now = clock()

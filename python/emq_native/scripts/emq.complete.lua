@@ -1,5 +1,5 @@
 -- EMQ.COMPLETE q id token [RESULT bytes] -> 1, 0 there is no such job
--- uses: arity options queue job_id see metrics owner direct finish
+-- uses: arity options queue job_id see metrics owner direct_flush finish keep_lanes
 arity(2)
 local given = options(3, { RESULT = true })
 queue()

@@ -1,5 +1,5 @@
 -- EMQ.COUNTS q -> a map of the number of jobs in each state, and of the jobs completed and failed so far
--- uses: arity queue place stored
+-- uses: arity queue lane_key stored
 arity(0, 0)
 queue()
 local function size(name)

@@ -1,5 +1,5 @@
 -- EMQ.DELAY q id token IN|AT ms -> 1
--- uses: arity queue due clock job_id see owner stored digits direct leave
+-- uses: arity queue due clock job_id see owner stored digits direct leave row keep_lanes
 arity(4, 4)
 local word = timing(ARGV[3])
 queue()

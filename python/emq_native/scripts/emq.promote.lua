@@ -1,5 +1,5 @@
 -- EMQ.PROMOTE q [LIMIT n] -> how many due jobs wait now
--- uses: arity options queue number clock digits see load place batched join
+-- uses: arity options queue number clock digits see load place batched join keep_lanes
 arity(0)
 local given = options(1, { LIMIT = true })
 queue()

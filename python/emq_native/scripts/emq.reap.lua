@@ -1,5 +1,5 @@
 -- EMQ.REAP q [LIMIT n] [MAX m] -> how many expired leases were ended
--- uses: arity options queue reaping clock digits see metrics owner batched reap
+-- uses: arity options queue reaping clock digits see metrics load settled place batched reap
 arity(0)
 local given = options(1, { LIMIT = true, MAX = true })
 queue()

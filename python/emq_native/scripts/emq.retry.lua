@@ -1,5 +1,5 @@
 -- EMQ.RETRY q id token delay max error -> scheduled, or dead when max runs are used up
--- uses: arity queue number clock job_id see metrics owner last digits direct leave fail_up
+-- uses: arity queue number clock job_id see metrics owner last digits direct_flush leave fail_up keep_lanes
 arity(5, 5)
 queue()
 local now = clock()

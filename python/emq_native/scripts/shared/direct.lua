@@ -6,4 +6,3 @@ end
 local function add(key, score, id)
     call('ZADD', key, score, id)
 end
-local function flush() end

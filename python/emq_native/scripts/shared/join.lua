@@ -1,4 +1,4 @@
--- uses: lanes peek
+-- uses: lanes tune row
 -- Lets a job wait: in its lane when it has a group. Further fields of the row may be given.
 local function join(id, job, ...)
     call('HSET', row(id), 'state', 'pending', ...)

@@ -1,4 +1,4 @@
--- uses: lanes
+-- uses: lanes count
 -- Takes a job off its place, if it has one.
 local function leave(id, job, from)
     if not from then

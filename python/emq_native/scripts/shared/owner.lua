@@ -1,13 +1,4 @@
--- uses: load place
-local SETTLED = { 'state', 'attempts', 'group', 'reaped', 'floor', 'parent', 'parent_queue', 'parent_policy' }
--- A lease is good while it runs, and after a reap until the next claim.
-local function own(job, at)
-    if at == BASE .. 'active' then
-        return true
-    end
-    local waits = at and (at == BASE .. 'pending' or (job.group and at == lane_key(job.group)))
-    return waits and job.reaped and job.reaped == job.attempts
-end
+-- uses: load settled place own
 -- The job and its place for the holder of its token; nil when there is no such job.
 local function owner(id, token, word)
     local known = { [BASE .. 'active'] = call('ZSCORE', BASE .. 'active', id) }

@@ -1,4 +1,4 @@
--- uses: see peek lanes metrics
+-- uses: see peek place lanes metrics
 -- How many levels a death climbs within one call.
 local UP = 8
 local KIN = { 'state', 'group', 'parent', 'parent_queue', 'parent_policy' }

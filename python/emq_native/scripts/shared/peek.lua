@@ -1,7 +1,4 @@
--- uses: queue
-local function row(id)
-    return BASE .. 'job:' .. id
-end
+-- uses: row
 -- The named fields of a row, false where one is absent; nil when there is no row.
 local function peek(id, fields)
     local values = call('HMGET', row(id), unpack(fields))

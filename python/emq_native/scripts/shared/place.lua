@@ -1,8 +1,5 @@
--- uses: queue
+-- uses: lane_key
 -- The place of a job is named by its key.
-local function lane_key(group)
-    return BASE .. 'g:' .. group .. ':pending'
-end
 local HOMES = { active = 'active', scheduled = 'schedule', dead = 'dead', awaiting_children = 'held' }
 -- The place that the row names.
 local function home(job)

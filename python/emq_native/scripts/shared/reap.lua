@@ -1,4 +1,4 @@
--- uses: lanes leave join last fail_up metrics parents
+-- uses: lanes keep_lanes leave join last fail_up metrics parents
 -- Ends the leases of the given jobs: the dead letter when their runs are used up, else waiting again with the token still
 -- good. late: { id, job } each; job is nil for a stale entry, which is only taken off. Answers how many were none.
 local function reap(late, max)

@@ -1,4 +1,4 @@
--- uses: see heads start
+-- uses: see heads start keep_lanes
 -- Takes the first jobs of `pending` that have no stale entry, at most want.
 local function serve_flat(deadline, want)
     local paused = call('HEXISTS', BASE .. 'meta', 'paused') == 1

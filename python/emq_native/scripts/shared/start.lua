@@ -1,4 +1,4 @@
--- uses: leave peek stored digits
+-- uses: leave count row stored digits
 -- Lends a job until the deadline. Answers what a claim tells about it: id, payload, token, group.
 local function start(id, job, from, deadline)
     leave(id, job, from)

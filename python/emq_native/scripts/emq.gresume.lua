@@ -1,0 +1,13 @@
+-- EMQ.GRESUME q group -> 1
+-- uses: arity queue group_name see lanes tune keep_lanes search
+arity(1, 1)
+queue()
+local group = group_name(ARGV[1])
+local lane = see_lane(group)
+see(BASE .. 'gweight', 'hash')
+call('SREM', BASE .. 'paused', group)
+lane.parked = false
+search(group, lane)
+tune(group, lane)
+keep_lanes()
+return 1

@@ -1,0 +1,3 @@
+-- uses: direct
+-- Nothing was kept back.
+local function flush() end

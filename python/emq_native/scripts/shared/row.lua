@@ -1,0 +1,4 @@
+-- uses: queue
+local function row(id)
+    return BASE .. 'job:' .. id
+end
