@@ -12,9 +12,9 @@ local function keep_lanes()
         elseif lane.counted then
             idle[#idle + 1] = group
         end
-        if lane.backlog > 0 and not lane.listed then
+        if lane.tuned and lane.backlog > 0 and not lane.listed then
             filled[#filled + 1] = group
-        elseif lane.backlog == 0 and lane.listed then
+        elseif lane.tuned and lane.backlog == 0 and lane.listed then
             empty[#empty + 1] = group
         end
     end

@@ -1,6 +1,7 @@
 -- uses: lanes
 -- Takes a lane into the ring or out of it, after a change of its backlog, its count, its ceiling or its pause.
 local function tune(group, lane)
+    lane.tuned = true
     local ready = serviceable(lane)
     if ready == lane.offered then
         return
