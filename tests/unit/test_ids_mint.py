@@ -222,7 +222,7 @@ def test_a_signal_handler_may_mint_in_the_middle_of_a_mint() -> None:
 
 
 def in_child(work: Callable[[], Iterable[str]], *, linger: bool = False) -> tuple[int, int]:
-    """Forks; the child writes what `work` answers to a pipe and ends, or lingers until it is killed. Answers pid, pipe."""
+    """Forks; the child writes what `work` answers to a pipe and ends, or lingers to be killed. Answers pid and pipe."""
     source, sink = os.pipe()
     pid = os.fork()
     if pid:
@@ -345,7 +345,12 @@ def test_a_child_of_a_configured_process_gets_another_node_until_it_is_configure
 
 def test_case_97_fresh_processes_lease_different_nodes() -> None:
     """case 97"""
-    script = "import sys; from emq_native import ids; print(*(ids.mint() for _ in range(2000)), flush=True); sys.stdin.read()"
+    script = """if True:
+        import sys
+        from emq_native import ids
+        print(*(ids.mint() for _ in range(2000)), flush=True)
+        sys.stdin.read()
+    """
     processes = [
         subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for _ in range(8)
@@ -388,7 +393,13 @@ def test_a_held_node_is_passed_over() -> None:
 def test_a_lease_ends_with_its_process_even_when_it_is_killed() -> None:
     node = nodes.acquired()
     node.release()
-    script = f"import sys; from emq_native.nodes import Lease; l = Lease({node.number}); print('held', flush=True); sys.stdin.read()"
+    script = f"""if True:
+        import sys
+        from emq_native.nodes import Lease
+        lease = Lease({node.number})
+        print("held", flush=True)
+        sys.stdin.read()
+    """
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"held\n"
