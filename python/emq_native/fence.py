@@ -3,8 +3,8 @@
 The fence is one string key. Its value is the identity of the executor that owns the node, or, in cluster mode, one queue.
 A connector asks for it on every connect, before anything of a caller is sent, and never remembers a verdict.
 
-Everything here is without I/O. `verify` is a generator: it yields the words of the next command and is sent the answer,
-which is bytes, None, or the exception that the server's error line became. It returns the wire of the node, or raises.
+Everything here is without I/O. `verify` is a generator: it yields the commands of a round trip and is sent their answers,
+each bytes, None, or the exception that the server's error line became. It returns the wire of the node, or raises.
 
     answer to GET            wire 4                       wire 6, and "auto"
     own identity             pass                         pass
@@ -16,10 +16,10 @@ which is bytes, None, or the exception that the server's error line became. It r
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any, Final
 
 from emq_native._core import IDENTITY, IDENTITY_SCRIPTED
+from emq_native.dispatch import Steps
 from emq_native.errors import InvalidArgument, WireMismatch, WireUnclaimed, WrongType
 
 __all__ = ["IDENTITIES", "Wire", "fence_key", "parse_wire", "verify"]
@@ -32,9 +32,6 @@ KEY: Final = b"{emq}:version"
 NOT_A_STRING: Final = "(not a string)"
 
 _WIRES: Final = {identity.encode(): wire for wire, identity in IDENTITIES.items()}
-
-Words = tuple[bytes, ...]
-Answer = Any
 
 
 def parse_wire(wire: int | str) -> Wire:
@@ -51,21 +48,21 @@ def fence_key(queue_key: bytes | None) -> bytes:
     return KEY if queue_key is None else queue_key + b":version"
 
 
-def verify(wire: Wire, key: bytes) -> Generator[Words, Answer, int]:
+def verify(wire: Wire, key: bytes) -> Steps[int]:
     """Ask for the fence, claim it where that is ours to do, and judge. Returns 4 or 6.
 
     Raises WireMismatch or WireUnclaimed: a refusal; any other exception: no verdict. Wire 6 and "auto" never write.
     """
-    found = yield (b"GET", key)
+    (found,) = yield [(b"GET", key)]
     if wire == 4 and found is None:
-        claimed = yield (b"SET", key, IDENTITY_SCRIPTED.encode(), b"NX")
+        (claimed,) = yield [(b"SET", key, IDENTITY_SCRIPTED.encode(), b"NX")]
         if isinstance(claimed, BaseException):
             raise claimed
-        found = yield (b"GET", key)
+        (found,) = yield [(b"GET", key)]
     return _judge(wire, key, found)
 
 
-def _judge(wire: Wire, key: bytes, found: Answer) -> int:
+def _judge(wire: Wire, key: bytes, found: Any) -> int:
     expected = " or ".join(IDENTITIES.values()) if wire is None else IDENTITIES[wire]
     if isinstance(found, WrongType):
         raise WireMismatch(expected, NOT_A_STRING)

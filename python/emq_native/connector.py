@@ -1,0 +1,568 @@
+"""The synchronous connector: sockets that have passed the fence, and transitions carried over them.
+
+Sockets. A `Line` is one connection. It is fenced in the handshake, after SELECT and before anything else, on each connect.
+A line that broke in any way is closed and never used again, so a connect is always a new line. Lines wait in a `Pool`, are
+looked at before use (a closed or dirty one is replaced), and are never shared with a forked child, which begins with an
+empty pool.
+
+Sending again. A command is sent once. When its answer is lost the call raises Unavailable with `outcome_unknown`: a lost
+claim comes back when its lease ends. With `resend=True` the transitions that the contract calls safe are sent again after
+Unavailable, four times in all with growing pauses; claims, LOG and PROGRESS never are. A redirection by a cluster is
+followed in any case: it was not carried out.
+
+Connecting. With a URL, connecting is tried four times with growing pauses before Unavailable is raised. A client object's
+own retry settings decide about connecting, and only about that.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from emq_native import dispatch, fence
+from emq_native.dispatch import Answer, Steps, Words, answer_of
+from emq_native.errors import EmqError, InvalidArgument, Redirected, Refused, Unavailable, translate
+from emq_native.executors import SCRIPTED, Executor
+from emq_native.fence import parse_wire
+from emq_native.queue import Queue
+from emq_native.transitions import Transition
+from emq_native.wiring import (
+    ASKING,
+    ATTEMPTS,
+    REDIRECTIONS,
+    Address,
+    Call,
+    Target,
+    Wires,
+    Wiring,
+    backoff,
+    frame_of,
+    in_cluster_mode,
+    is_local,
+    raw_call,
+    resolve,
+    wiring_of,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+R = TypeVar("R")
+
+
+class Line:
+    """One connection that passed the fence. `broken`: it must not be used again."""
+
+    __slots__ = ("_executor", "_passed", "_wires", "_wiring", "broken", "connection", "home", "used")
+
+    def __init__(self, wiring: Wiring, wires: Wires) -> None:
+        self._wiring = wiring
+        self._wires = wires
+        self._executor: Executor | None = None
+        self._passed: dict[bytes | None, Executor] = {}
+        self.broken = False
+        self.used = 0.0
+        self.home: _Idle | None = None
+        self.connection = wiring.connection(self._greet)
+
+    def open(self) -> None:
+        """Connect and pass the fence. Raises WireRefused, Unavailable, PermissionDenied, Redirected."""
+        try:
+            self.connection.connect()
+        except BaseException as error:
+            self.close()
+            ours = translate(error)
+            if ours is None or ours is error:
+                raise
+            raise ours from error
+
+    def _greet(self, connection: Any) -> None:
+        try:
+            (self._wiring.greeting or type(connection).on_connect)(connection)
+            if not (self._wiring.cluster or in_cluster_mode(connection)):
+                self._executor = self._pass_fence(None)
+        except BaseException as error:
+            connection.disconnect()
+            # Whether to try again is up to the connection's retry settings, which know only the library's exceptions.
+            if isinstance(error, EmqError) and error.__cause__ is not None:
+                raise error.__cause__ from None
+            raise
+
+    def _pass_fence(self, owner: bytes | None, asking: bool = False) -> Executor:
+        wire = self.drive(fence.verify(self._wires.wanted(owner), fence.fence_key(owner)), asking)
+        return self._wires.found(owner, wire)
+
+    def executor(self, owner: bytes | None, asking: bool = False) -> Executor:
+        """Who carries out the calls of a queue here. In cluster mode its fence is asked for before its first call."""
+        if self._executor is not None:
+            return self._executor
+        if owner is None:
+            executor = self._wires.executor()
+            if executor is None:
+                raise InvalidArgument('with wire="auto" a cluster is known by its queues: call a queue first')
+            return executor
+        executor = self._passed.get(owner)
+        if executor is None:
+            executor = self._passed[owner] = self._pass_fence(owner, asking)
+        return executor
+
+    def ask(self, commands: Sequence[Words]) -> list[Answer]:
+        """One round trip. A lost connection is the answer of every command that got none."""
+        connection = self.connection
+        answers: list[Answer] = []
+        try:
+            many = len(commands) > 1
+            packed = connection.pack_commands(commands) if many else connection.pack_command(*commands[0])
+            connection.send_packed_command(packed, check_health=False)
+            for _ in commands:
+                try:
+                    answers.append(connection.read_response(disable_decoding=True, disconnect_on_error=True))
+                except self._wiring.refusal as error:
+                    answers.append(answer_of(error))
+        except BaseException as error:
+            self.broken = True
+            connection.disconnect()
+            if translate(error) is None:
+                raise
+            answers.append(answer_of(error))
+            answers += [answer_of(error, lost=True) for _ in commands[len(answers) :]]
+        return answers
+
+    def drive(self, steps: Steps[R], asking: bool = False) -> R:
+        """Carry the round trips of a generator of `dispatch` or `fence`. asking: each command is preceded by ASKING."""
+        try:
+            commands = next(steps)
+            while True:
+                commands = steps.send(self.exchange(commands, asking))
+        except StopIteration as end:
+            result: R = end.value
+            return result
+
+    def exchange(self, commands: Sequence[Words], asking: bool = False) -> list[Answer]:
+        """As `ask`; asking: each command is preceded by ASKING."""
+        if not asking:
+            return self.ask(commands)
+        return self.ask([each for command in commands for each in (ASKING, command)])[1::2]
+
+    def call(self, call: Call, asking: bool = False) -> Answer:
+        """The answer to one call, which may be an error; a script that was unknown is loaded."""
+        executor = self._executor or self.executor(call.owner, asking)
+        if executor is SCRIPTED and is_local(call.verb):
+            return SCRIPTED.local(call.verb, call.words)
+        frame = frame_of(executor, call)
+        answer = self.exchange((frame.argv,), asking)[0]
+        if isinstance(answer, EmqError):
+            if dispatch.lacks_scripts((answer,)):
+                answer = self.drive(dispatch.repair((frame,), [answer]), asking)[0]
+            self.broken = self.broken or isinstance(answer, Unavailable)
+        return answer
+
+    def pipeline(self, calls: Sequence[Call]) -> list[Answer]:
+        """The answers to calls sent in one round trip; scripts that were unknown are loaded."""
+        frames = [frame_of(self.executor(call.owner), call) for call in calls]
+        answers = self.ask([frame.argv for frame in frames])
+        if dispatch.lacks_scripts(answers):
+            answers = self.drive(dispatch.repair(frames, answers))
+        self.broken = self.broken or any(isinstance(answer, Unavailable) for answer in answers)
+        return answers
+
+    def transaction(self, calls: Sequence[Call]) -> list[Answer]:
+        """The answers to calls of one queue, sent in MULTI/EXEC. Raises what kept all of them from running."""
+        frames = [frame_of(self.executor(call.owner), call, inline=True) for call in calls]
+        return self.drive(dispatch.transaction(frames))
+
+    def usable(self) -> bool:
+        """Whether the socket is open, clean, and not left alone for too long."""
+        idle = self._wiring.idle_seconds
+        if self.broken or (idle and time.monotonic() - self.used > idle):
+            return False
+        try:
+            return not self.connection.can_read(0)
+        except Exception:
+            return False
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.broken = True
+        with suppress(Exception):
+            self.connection.disconnect()
+
+
+class _Idle:
+    """The lines of one process: those at rest, and how many there are in all."""
+
+    __slots__ = ("count", "freed", "lines", "pid", "waiting")
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.lines: deque[Line] = deque()
+        self.count = 0
+        self.waiting = 0
+        self.freed = threading.Condition()
+
+
+class Pool:
+    """The lines to one node, the last used first. When all of them are in use, `take` waits for one."""
+
+    def __init__(self, wiring: Wiring, wires: Wires, attempts: int) -> None:
+        self._wiring = wiring
+        self._wires = wires
+        self._attempts = attempts
+        self._idle = _Idle()
+
+    def take(self) -> Line:
+        """A line that is connected and fenced. Give it back. Raises as Line.open."""
+        idle = self._idle
+        if idle.pid != os.getpid():
+            # A forked child: the sockets are the parent's, so they are dropped here without a word on the wire.
+            idle = self._idle = _Idle()
+        while True:
+            try:
+                line = idle.lines.pop()
+            except IndexError:
+                if not self._reserve(idle):
+                    continue
+                try:
+                    return self._open(idle)
+                except BaseException:
+                    self._leave(idle)
+                    raise
+            if line.usable():
+                return line
+            line.close()
+            self._leave(idle)
+
+    def give(self, line: Line) -> None:
+        """Put a line back, or close it when it is broken."""
+        idle = line.home
+        if idle is None or idle is not self._idle or line.broken:
+            line.close()
+            if idle is not None:
+                self._leave(idle)
+            return
+        line.used = time.monotonic()
+        idle.lines.append(line)
+        if idle.waiting:
+            with idle.freed:
+                idle.freed.notify()
+
+    def close(self) -> None:
+        """Close every line: those at rest now, those in use when they are given back."""
+        idle, self._idle = self._idle, _Idle()
+        if idle.pid != os.getpid():
+            return
+        while idle.lines:
+            idle.lines.pop().close()
+
+    def _reserve(self, idle: _Idle) -> bool:
+        """Count one more line; False when instead one may have come to rest."""
+        with idle.freed:
+            if idle.count < self._wiring.limit:
+                idle.count += 1
+                return True
+            idle.waiting += 1
+            try:
+                if not idle.lines:
+                    idle.freed.wait()
+            finally:
+                idle.waiting -= 1
+        return False
+
+    def _leave(self, idle: _Idle) -> None:
+        with idle.freed:
+            idle.count -= 1
+            idle.freed.notify()
+
+    def _open(self, idle: _Idle) -> Line:
+        for attempt in range(self._attempts):
+            line = Line(self._wiring, self._wires)
+            try:
+                line.open()
+            except Unavailable:
+                if attempt + 1 == self._attempts:
+                    raise
+                time.sleep(backoff(attempt, random.random()))
+            else:
+                line.home = idle
+                return line
+        raise AssertionError("at least one attempt")
+
+
+class Bus:
+    """A connection to a node, or a cluster, whose fence admits this package.
+
+    Made by `connect`. Threads may share it; a forked child may go on using it and opens sockets of its own.
+
+    client: a client of redis-py or valkey-py for other commands: the one that was given, or the one made from the URL. It
+    is not fenced.
+    """
+
+    def __init__(self, target: Target, wires: Wires, *, resend: bool, origin: tuple[Any, ...] | None = None) -> None:
+        self.client = target.client
+        self._target = target
+        self._wires = wires
+        self._resend = resend
+        self._origin = origin
+        self._pools: dict[Address | None, Pool] = {}
+        self._moved: dict[bytes, Address] = {}
+        self._closed = False
+        self._wiring = wiring_of(target)
+
+    @property
+    def executor(self) -> Executor:
+        """Who carries out the transitions: native or scripted.
+
+        Raises InvalidArgument with wire="auto" in cluster mode before the first call of a queue.
+        """
+        executor = self._wires.executor()
+        if executor is None:
+            raise InvalidArgument('with wire="auto" a cluster is known by its queues: call a queue first')
+        return executor
+
+    def queue(self, name: str) -> Queue:
+        """The queue of that name, 1 to 128 of A-Z a-z 0-9 . _ -, not "emq". Nothing is sent."""
+        return Queue(self, name)
+
+    def run(self, transition: Transition[R], queue: Queue | str) -> R:
+        """Carry out a transition on a queue. Raises EmqError."""
+        at = queue if isinstance(queue, Queue) else Queue(self, queue)
+        if transition.trivial:
+            return transition.decode([], at.name)
+        answer = self._answer(Call(transition.verb, transition.words(at.key), at.key))
+        return transition.decode(answer, at.name)
+
+    def send(self, verb: str, *words: str | bytes | int) -> Any:
+        """Send a verb, for example "emq.claim", with its words, the queue key first. Returns the reply as it came.
+
+        bytes, int, None, list, or dict on RESP3. Nothing is checked here; what is wrong with the words, the server says.
+        Raises EmqError.
+        """
+        return self._answer(raw_call(verb, words))
+
+    def pipeline(self, steps: Iterable[tuple[Transition[Any], Queue | str]]) -> list[Any]:
+        """Carry out transitions of any queues in one round trip per node, in order, each on its own.
+
+        Returns for each its value, or the EmqError that it raised. Nothing is sent again after a lost connection.
+        """
+        return self._many(steps, self._batch)
+
+    def transaction(self, steps: Iterable[tuple[Transition[Any], Queue | str]]) -> list[Any]:
+        """Carry out transitions in one MULTI/EXEC, so that nothing comes between them; in cluster mode all of one queue.
+
+        Returns for each its value, or the EmqError that it raised: one that is refused does not undo the others.
+        Raises EmqError when none of them ran.
+        """
+        return self._many(steps, self._together)
+
+    def close(self) -> None:
+        """Close every socket of this bus. A client object that was given stays open."""
+        self._closed = True
+        for pool in list(self._pools.values()):
+            pool.close()
+        if self._target.owned:
+            self.client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._origin is None:
+            raise TypeError(
+                "a bus made from a client object cannot be pickled: connect by URL, or in the other process"
+            )
+        return _reconnect, self._origin
+
+    def __repr__(self) -> str:
+        executor = self._wires.executor()
+        return (
+            f"<emq_native.Bus {'cluster ' if self._target.cluster else ''}{executor.identity if executor else 'auto'}>"
+        )
+
+    # One call
+
+    def _answer(self, call: Call) -> Answer:
+        attempts = ATTEMPTS if self._resend and call.resend else 1
+        unknown = False
+        for attempt in range(attempts):
+            try:
+                return self._once(call)
+            except Unavailable as error:
+                unknown = unknown or error.outcome_unknown
+                if attempt + 1 == attempts:
+                    raise
+            except Refused as error:
+                error.resent = unknown
+                raise
+            time.sleep(backoff(attempt, random.random()))
+        raise AssertionError("at least one attempt")
+
+    def _once(self, call: Call) -> Answer:
+        pool = self._pool_for(call.owner)
+        asking = False
+        for _ in range(REDIRECTIONS):
+            try:
+                line = pool.take()
+            except Unavailable:
+                self._forget_topology()
+                raise
+            try:
+                answer = line.call(call, asking)
+            except Redirected as error:
+                answer = error
+            finally:
+                pool.give(line)
+            if not isinstance(answer, EmqError):
+                return answer
+            if not (isinstance(answer, Redirected) and self._target.cluster):
+                raise answer
+            pool = self._follow(answer, call.owner, line)
+            asking = answer.code == "ASK"
+        raise Unavailable("the cluster redirects in circles", network=True)
+
+    # Several calls
+
+    def _many(self, steps: Iterable[tuple[Transition[Any], Queue | str]], send: Any) -> list[Any]:
+        plan = [(step, at if isinstance(at, Queue) else Queue(self, at)) for step, at in steps]
+        calls = [Call(step.verb, step.words(at.key), at.key) for step, at in plan if not step.trivial]
+        answers = iter(send(calls) if calls else ())
+        values: list[Any] = []
+        for step, at in plan:
+            answer = [] if step.trivial else next(answers)
+            values.append(answer if isinstance(answer, EmqError) else step.decode(answer, at.name))
+        return values
+
+    def _batch(self, calls: Sequence[Call]) -> list[Answer]:
+        answers: list[Answer] = [None] * len(calls)
+        places: dict[Pool, list[int]] = {}
+        for place, call in enumerate(calls):
+            places.setdefault(self._pool_for(call.owner), []).append(place)
+        for pool, mine in places.items():
+            line = pool.take()
+            try:
+                found = line.pipeline([calls[place] for place in mine])
+            finally:
+                pool.give(line)
+            for place, answer in zip(mine, found, strict=True):
+                answers[place] = answer
+        if self._target.cluster:
+            for place, answer in enumerate(answers):
+                if isinstance(answer, Redirected):
+                    answers[place] = self._settled(calls[place])
+        return answers
+
+    def _settled(self, call: Call) -> Answer:
+        try:
+            return self._once(call)
+        except EmqError as error:
+            return error
+
+    def _together(self, calls: Sequence[Call]) -> list[Answer]:
+        if self._target.cluster and len({call.owner for call in calls}) > 1:
+            raise InvalidArgument("in a cluster a transaction concerns one queue")
+        pool = self._pool_for(calls[0].owner)
+        line = pool.take()
+        try:
+            return line.transaction(calls)
+        finally:
+            pool.give(line)
+
+    # Where to send
+
+    def _pool_for(self, owner: bytes | None) -> Pool:
+        if self._closed:
+            raise InvalidArgument("this bus is closed")
+        if not self._target.cluster:
+            return self._pools.get(None) or self._pool(None)
+        return self._pool(self._address(owner))
+
+    def _address(self, owner: bytes | None) -> Address | None:
+        if owner is None:
+            return None
+        moved = self._moved.get(owner)
+        if moved is not None:
+            return moved
+        try:
+            node = self.client.get_node_from_key(owner)
+        except Exception as error:
+            raise translate(error) or error from error
+        return node.host, int(node.port)
+
+    def _pool(self, address: Address | None) -> Pool:
+        pool = self._pools.get(address)
+        if pool is None:
+            wiring = self._wiring if address is None else self._wiring.at(address)
+            # No lock, which a fork could leave held: of two threads that come here at once, one pool is kept.
+            pool = self._pools.setdefault(address, Pool(wiring, self._wires, self._target.attempts))
+        return pool
+
+    def _follow(self, redirection: Redirected, owner: bytes | None, line: Line) -> Pool:
+        address = (redirection.host or line.connection.host, redirection.port)
+        remap = getattr(self.client.nodes_manager, "remap_host_port", None)
+        if remap is not None:
+            address = remap(*address)
+        if redirection.code == "MOVED" and owner is not None:
+            self._moved[owner] = address
+        return self._pool(address)
+
+    def _forget_topology(self) -> None:
+        if self._target.cluster:
+            self._moved.clear()
+            with suppress(Exception):
+                self.client.nodes_manager.initialize()
+
+    def _open(self) -> None:
+        pool = self._pool_for(None)
+        pool.give(pool.take())
+
+
+def connect(
+    target: object,
+    *,
+    wire: int | str = "auto",
+    cluster: bool = False,
+    resend: bool = False,
+    **options: Any,
+) -> Bus:
+    """Connect to a node and pass its fence.
+
+    target: a URL with the scheme redis, rediss, valkey, valkeys or unix; or a client object of redis-py or valkey-py
+    (Redis, Valkey, RedisCluster, ValkeyCluster, what Sentinel.master_for answers), of which the settings are used.
+    wire: 4 for the scripted executor, which claims a node that nobody owns; 6 for the module; "auto" for whichever owns the
+    node. cluster: the URL is one of a cluster. resend: send safe transitions again after a lost answer.
+    options: go to redis-py's from_url, for example username, password, db, ssl_ca_certs, socket_timeout (default 5
+    seconds), max_connections (default 64; a call waits for a free one).
+
+    The fence is asked for here, in cluster mode before the first call of each queue, and on every later connect.
+    Raises WireMismatch, WireUnclaimed; Unavailable; PermissionDenied; InvalidArgument for a wrong URL or wire; TypeError for
+    an object that is no client.
+    """
+    asked = parse_wire(wire)
+    try:
+        found = resolve(target, asynchronous=False, cluster=cluster, options=options)
+        origin = (target, wire, cluster, resend, options) if found.owned else None
+        bus = Bus(found, Wires(asked), resend=resend, origin=origin)
+    except Exception as error:
+        raise translate(error) or error from error
+    if not found.cluster:
+        try:
+            bus._open()
+        except BaseException:
+            bus.close()
+            raise
+    return bus
+
+
+def _reconnect(target: str, wire: int | str, cluster: bool, resend: bool, options: dict[str, Any]) -> Bus:
+    return connect(target, wire=wire, cluster=cluster, resend=resend, **options)

@@ -1,0 +1,241 @@
+"""What a connector is told, and nothing of how it talks: which client, which sockets, which wire.
+
+A target is a URL or a client object of redis-py or valkey-py. Of a client object only the settings are used: the connector
+opens sockets of its own from them, so every one of them passes the fence, no retry of the client can send a claim twice,
+and the client stays what it was. Neither library is imported unless its objects are given; a URL is opened with redis-py.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from emq_native.errors import InvalidArgument, WireMismatch
+from emq_native.executors import SCRIPTED, Executor, Frame, executor_for
+from emq_native.fence import Wire
+from emq_native.verbs import VERBS
+
+Address = tuple[str, int]
+
+ATTEMPTS: Final = 4
+"""How often a connector of a URL tries to connect, and how often a safe transition is sent at most with resend=True."""
+
+REDIRECTIONS: Final = 8
+"""How many redirections of a cluster one call follows."""
+
+ASKING: Final = (b"ASKING",)
+
+SOCKET_SECONDS: Final = 5.0
+MAX_CONNECTIONS: Final = 64
+
+_SCHEMES: Final = {"redis": "redis", "rediss": "rediss", "valkey": "redis", "valkeys": "rediss", "unix": "unix"}
+_LIBRARIES: Final = ("redis", "valkey")
+_CLIENTS: Final = {"Redis": False, "Valkey": False, "RedisCluster": True, "ValkeyCluster": True}
+_NO_CLIENTS: Final = ("Pipeline", "ClusterPipeline", "PubSub", "Monitor")
+
+# Set up by a pool or a client for itself; a socket of ours is not theirs to steer.
+_FOREIGN_OPTIONS: Final = (
+    "maint_notifications_config",
+    "maint_notifications_pool_handler",
+    "oss_cluster_maint_notifications_handler",
+)
+
+
+def backoff(attempt: int, chance: float) -> float:
+    """Seconds to wait after attempt 0, 1, ...: half of 0.1, 0.2, 0.4 ... at most 1, and as much again by chance 0 to 1."""
+    return float(min(1.0, 0.1 * 2**attempt) * (0.5 + chance / 2))
+
+
+@dataclass(frozen=True)
+class Target:
+    """A client object, and what is known about it. owned: it was made here, from a URL."""
+
+    client: Any
+    library: str
+    cluster: bool
+    owned: bool
+
+    @property
+    def attempts(self) -> int:
+        """How often to try to connect: a given client's own settings decide, so once for that."""
+        return ATTEMPTS if self.owned else 1
+
+
+def resolve(target: object, *, asynchronous: bool, cluster: bool, options: Mapping[str, Any]) -> Target:
+    """The client for a target. Raises TypeError for an object that is no such client, InvalidArgument for a wrong URL."""
+    if isinstance(target, str):
+        return Target(_open(target, asynchronous, cluster, options), "redis", cluster, owned=True)
+    if options:
+        raise TypeError(f"a client object brings its own settings: {', '.join(sorted(options))} go with a URL")
+    for base in type(target).__mro__:
+        library, _, rest = base.__module__.partition(".")
+        if library not in _LIBRARIES:
+            continue
+        if base.__name__ in _NO_CLIENTS:
+            break
+        if base.__name__ in _CLIENTS:
+            if ("asyncio" in rest) is not asynchronous:
+                raise TypeError(
+                    "this is a synchronous client: use emq_native.connect"
+                    if asynchronous
+                    else "this is an asyncio client: use emq_native.aio.connect"
+                )
+            return Target(target, library, _CLIENTS[base.__name__], owned=False)
+    raise TypeError(
+        "connect takes a URL or a client object of redis-py or valkey-py (Redis, Valkey, RedisCluster, ValkeyCluster,"
+        f" or what Sentinel.master_for answers), not {type(target).__module__}.{type(target).__name__}"
+    )
+
+
+def _open(url: str, asynchronous: bool, cluster: bool, options: Mapping[str, Any]) -> Any:
+    scheme = urlsplit(url).scheme
+    if scheme not in _SCHEMES:
+        raise InvalidArgument(f"the scheme of a URL is one of {', '.join(_SCHEMES)}, not {scheme!r}")
+    if cluster and scheme == "unix":
+        raise InvalidArgument("a cluster is reached by host and port, not by a unix socket")
+    library = importlib.import_module("redis.asyncio" if asynchronous else "redis")
+    retries = importlib.import_module("redis.asyncio.retry" if asynchronous else "redis.retry")
+    settings = {
+        "socket_timeout": SOCKET_SECONDS,
+        "socket_connect_timeout": SOCKET_SECONDS,
+        "max_connections": MAX_CONNECTIONS,
+        **options,
+    }
+    if not cluster:
+        settings.setdefault("retry", retries.Retry(importlib.import_module("redis.backoff").NoBackoff(), 0))
+    made = library.RedisCluster if cluster else library.Redis
+    try:
+        return made.from_url(_SCHEMES[scheme] + url[len(scheme) :], **settings)
+    except ValueError as error:
+        raise InvalidArgument(f"the URL cannot be used: {error}") from error
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """How the sockets to one node are made.
+
+    greeting: what the client does on connect, if it does something of its own; refusal: the library's exception for an error
+    line; cluster: each queue has its own fence; limit: most sockets at a time; idle_seconds: a socket unused for longer is
+    replaced, 0 for never.
+    """
+
+    library: str
+    cluster: bool
+    connection_class: Callable[..., Any]
+    options: Mapping[str, Any]
+    greeting: Callable[[Any], Any] | None
+    refusal: type[Exception]
+    limit: int
+    idle_seconds: float
+
+    def at(self, address: Address) -> Wiring:
+        """The same for another node of the cluster."""
+        return replace(self, options={**self.options, "host": address[0], "port": address[1]})
+
+    def connection(self, greet: Callable[[Any], Any]) -> Any:
+        """A connection object, not connected yet, that calls `greet` in place of its own handshake."""
+        return self.connection_class(**self.options, **{f"{self.library}_connect_func": greet})
+
+
+def wiring_of(target: Target) -> Wiring:
+    """The wiring of a client; of a cluster client, that of its default node."""
+    source = target.client
+    if target.cluster:
+        source = source.get_default_node()
+        if not hasattr(source, "connection_kwargs"):
+            source = getattr(target.client, f"get_{target.library}_connection")(source).connection_pool
+    else:
+        source = source.connection_pool
+    options = {name: value for name, value in source.connection_kwargs.items() if name not in _FOREIGN_OPTIONS}
+    return Wiring(
+        library=target.library,
+        cluster=target.cluster,
+        connection_class=source.connection_class,
+        greeting=options.pop(f"{target.library}_connect_func", None),
+        refusal=importlib.import_module(f"{target.library}.exceptions").ResponseError,
+        limit=source.max_connections,
+        idle_seconds=options.get("health_check_interval") or 0,
+        options=options,
+    )
+
+
+def in_cluster_mode(connection: Any) -> bool:
+    """Whether the greeting of the server (HELLO, so RESP3 only) says that it runs in cluster mode."""
+    greeting = getattr(connection, "handshake_metadata", None) or {}
+    return greeting.get(b"mode", greeting.get("mode")) in (b"cluster", "cluster")
+
+
+class Wires:
+    """Which executor owns what: the node, under None, or in cluster mode each queue, under its key.
+
+    A wire that was asked for holds for everything. With "auto", the first verdict is kept as the wire that every later
+    connect must find again.
+    """
+
+    def __init__(self, wire: Wire) -> None:
+        self._asked = None if wire is None else executor_for(wire)
+        self._found: dict[bytes | None, Executor] = {}
+
+    def wanted(self, owner: bytes | None) -> Wire:
+        """What the fence of `owner` must say: 4, 6, or None for either."""
+        executor = self._asked or self._found.get(owner)
+        return None if executor is None else executor.wire
+
+    def found(self, owner: bytes | None, wire: int) -> Executor:
+        """Keep a verdict. Returns its executor. Raises WireMismatch when another connect found another wire meanwhile."""
+        executor = self._found.setdefault(owner, self._asked or executor_for(wire))
+        if executor.wire != wire:
+            raise WireMismatch(executor.identity, executor_for(wire).identity)
+        return executor
+
+    def executor(self, owner: bytes | None = None) -> Executor | None:
+        """The executor of `owner`; of any owner when that is not known yet; None before the first verdict."""
+        return self._asked or self._found.get(owner) or next(iter(self._found.values()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A verb and its words. owner: the key of the queue that it concerns, None for a verb without a queue."""
+
+    verb: str
+    words: list[bytes]
+    owner: bytes | None
+
+    @property
+    def resend(self) -> bool:
+        """Whether the contract lets it be sent again after a lost answer."""
+        known = VERBS.get(self.verb)
+        return known is not None and known.resend
+
+
+def frame_of(executor: Executor, call: Call, *, inline: bool = False) -> Frame:
+    """The frame of a call. Raises InvalidArgument for a verb that this executor does not send to a server."""
+    if executor is SCRIPTED and not (call.verb in VERBS and VERBS[call.verb].scripted):
+        raise InvalidArgument(f"{call.verb} has no script: it is not sent on wire 4")
+    return executor.frame(call.verb, call.words, inline=inline)
+
+
+def is_local(verb: str) -> bool:
+    """Whether the scripted executor answers this verb from its own tables."""
+    known = VERBS.get(verb)
+    return known is not None and not known.scripted
+
+
+def raw_call(verb: str, words: Iterable[str | bytes | int]) -> Call:
+    """A call from a verb in any letter case and words, str as UTF-8, int as decimal. Raises InvalidArgument."""
+    verb = verb.lower()
+    encoded = [_word(word) for word in words]
+    return Call(verb, encoded, encoded[0] if encoded and verb != "tra.capabilities" else None)
+
+
+def _word(word: object) -> bytes:
+    if isinstance(word, bytes):
+        return word
+    if isinstance(word, str):
+        return word.encode("utf-8", "surrogatepass")
+    if isinstance(word, int) and not isinstance(word, bool):
+        return b"%d" % word
+    raise InvalidArgument(f"a word is str, bytes or int, not {type(word).__name__}")
