@@ -66,9 +66,10 @@ class Lab:
         self.held_with = {}
         self.lowered = set()
 
-    def anew(self) -> None:
-        """Go on with an empty queue and fresh ids; the old queue is checked and deleted."""
-        self.check()
+    def anew(self, *, check: bool = True) -> None:
+        """Go on with an empty queue and fresh ids; the old queue is checked (unless it was damaged) and deleted."""
+        if check:
+            self.check()
         self.wipe(self.name)
         self._begin()
 
@@ -189,6 +190,10 @@ class Lab:
         wire = Wire(url or self.url, protocol or self.protocol)
         self._wires.append(wire)
         return wire
+
+    def connections(self) -> frozenset[str]:
+        """The ids of the lab's own connections, as CLIENT LIST names them."""
+        return frozenset(str(wire.call("CLIENT", "ID")) for wire in (self.wire, self.control))
 
     # -- verbs in their contexts ---------------------------------------------------------------------------------------
 

@@ -136,7 +136,7 @@ _TABLE: Final[tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...]] = (
     ("PROMOTE", "W", ("", "LIMIT limit"), ("schedule", "pending", "rows")),
     ("REAP", "W", ("", "LIMIT limit", "MAX max", "LIMIT limit MAX max", "MAX max LIMIT limit"), _REAP),
     ("STATE", "RF", ("id",), ("row", *PLACE_KEYS)),
-    ("COUNTS", "R", ("",), (*PLACE_KEYS, "lanes", "metrics:completed", "metrics:failed", f"g:{GROUP}:pending")),
+    ("COUNTS", "R", ("",), (*PLACE_KEYS, "lanes", "metrics:completed", "metrics:failed")),
     ("PEEK", "RF", ("id",), ("row",)),
     ("VERSION", "RF", ("",), ()),
     ("MENQUEUE", "WO", ("id payload",), ("pending", "row")),
@@ -213,10 +213,15 @@ class Scene:
         return f"{self.verb}-{self.title}" if self.title else self.verb
 
     def prepare(self, lab: Lab, *, group: str | None = None, fields: Mapping[str, Word] | None = None) -> list[Word]:
-        """Bring the queue of a lab into the situation; returns the words of the call."""
+        """Bring the queue of a lab into the situation; returns the words of the call.
+
+        group, fields: of the row. A flat claim meets a job of a group only where a foreign write left it in `pending`.
+        """
         if self.setup is not None:
             self.setup(lab)
-        if self.place is not None:
+        if self.place is not None and self.verb in ("claim", "mclaim") and group is not None:
+            lab.seed(lab.a, self.place, fields={**(fields or {}), "group": group})
+        elif self.place is not None:
             lab.seed(lab.a, self.place, group=group or self.group, score=self.score, fields=fields)
         return fill(self.form, lab, **self.values)
 
@@ -280,9 +285,9 @@ SCENES: Final[tuple[Scene, ...]] = (
     Scene("mcomplete", "id token", [1], "active", lane=True, up="done"),
     Scene("mextend", "lease id token", [], "active", score=1),
     Scene("genqueue", "group id payload", 1),
-    Scene("gclaim", "lease", _quadruple, "pending", GROUP),
-    Scene("gwclaim", "lease", lambda lab: [_quadruple(lab)], "pending", GROUP, setup=_weight),
-    Scene("gmclaim", "lease count", lambda lab: [_quadruple(lab)], "pending", GROUP),
+    Scene("gclaim", "lease", _quadruple, "pending", GROUP, lane=True),
+    Scene("gwclaim", "lease", lambda lab: [_quadruple(lab)], "pending", GROUP, setup=_weight, lane=True),
+    Scene("gmclaim", "lease count", lambda lab: [_quadruple(lab)], "pending", GROUP, lane=True),
     Scene("gpause", "group", 1, "pending", GROUP),
     Scene("gresume", "group", 1, "pending", GROUP, setup=lambda lab: lab.park(GROUP)),
     Scene("glimit", "group ceiling", 1, "pending", GROUP, title="set"),
@@ -307,6 +312,7 @@ SCENES: Final[tuple[Scene, ...]] = (
     Scene("drain", "", 1, "pending", up="failed", title="pending"),
     Scene("drain", "SCHEDULED", 1, "schedule", lane=True, up="failed", title="scheduled"),
     Scene("obliterate", "", 0, "pending", setup=lambda lab: lab.pause(), up="failed"),
+    Scene("obliterate", "", 0, "pending", GROUP, setup=lambda lab: lab.pause(), title="lane"),
     Scene("obliterate", "FORCE", 0, "active", setup=lambda lab: lab.pause(), lane=True, up="failed", title="force"),
     Scene("remove", "id", 1, "pending", lane=True, up="failed"),
     Scene("remove", "id FORCE", 1, "active", lane=True, up="failed", title="force"),
