@@ -191,6 +191,12 @@ class Lab:
         self._wires.append(wire)
         return wire
 
+    def reconnect(self) -> None:
+        """Open the lab's connections again after the server was restarted."""
+        self.wire.close()
+        self.control.close()
+        self.wire, self.control = Wire(self.url, self.protocol), Wire(self.url, 2)
+
     def connections(self) -> frozenset[str]:
         """The ids of the lab's own connections, as CLIENT LIST names them."""
         return frozenset(str(wire.call("CLIENT", "ID")) for wire in (self.wire, self.control))

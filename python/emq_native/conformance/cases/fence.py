@@ -142,10 +142,7 @@ def loading(lab: Lab) -> None:
     with lab.own_server.another(config=slow) as server:
         wire = lab.connect(2, server.url)
         wire.call("SET", lab.fence, identity(lab))
-        for start in range(0, 1000, 100):
-            wire.call(
-                "MSET", *(word for number in range(start, start + 100) for word in (f"filler:{number}", "x" * 100))
-            )
+        wire.pipeline([["SET", f"filler:{number}", "x" * 100] for number in range(1000)])
         wire.close()
         server.restart(ready=False)
         probe = Wire(server.url)
