@@ -7,26 +7,17 @@ package.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
 
-from redis.connection import ConnectionPool
-
-from emq_native.errors import InvalidArgument, PermissionDenied, Redirected, Refused, translate
+from emq_native.errors import PermissionDenied, Redirected, Refused, translate
+from emq_native.wiring import SOCKET_SECONDS, resolve, wiring_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = ["Session", "is_clustered", "pairs"]
-
-TIMEOUT_S: Final = 5.0
-_SCHEMES: Final = {"redis": "redis", "valkey": "redis", "rediss": "rediss", "valkeys": "rediss", "unix": "unix"}
-_NOT_INHERITED: Final = frozenset(
-    {"redis_connect_func", "valkey_connect_func", "maint_notifications_pool_handler", "maint_notifications_config"}
-)
 
 Reply = Any
 
@@ -35,17 +26,19 @@ class Session:
     """A connection to the node that `target` means; opened by `with` or by the first command.
 
     target: a URL (redis, rediss, valkey, valkeys, unix), a synchronous client of redis-py or valkey-py, also one of a
-    cluster (its default node), or an object that holds such a client as `client`. Raises InvalidArgument for others.
+    cluster (its default node), or an object that holds such a client as `client`. Raises InvalidArgument for a URL that
+    is none, TypeError for anything else.
     """
 
     def __init__(self, target: object) -> None:
-        pool = _pool(target)
-        self._kind: Any = pool.connection_class
-        self._settings = {name: value for name, value in pool.connection_kwargs.items() if name not in _NOT_INHERITED}
+        held = getattr(target, "client", None)
+        client = target if held is None or callable(held) else held
+        wiring = wiring_of(resolve(client, asynchronous=False, cluster=False, options={}))
+        self._kind: Any = wiring.connection_class
         # RESP2 needs no HELLO, which a locked-down user may not send.
-        self._settings |= {"protocol": 2, "retry": None, "retry_on_timeout": False}
+        self._settings: dict[str, Any] = {**wiring.options, "protocol": 2, "retry": None}
         for name in ("socket_timeout", "socket_connect_timeout"):
-            self._settings[name] = self._settings.get(name) or TIMEOUT_S
+            self._settings[name] = self._settings.get(name) or SOCKET_SECONDS
         self._connection: Any = None
         self.asking = False
         """Whether the cluster sent us here because the slot is on its way to this node."""
@@ -138,32 +131,6 @@ def pairs(reply: Reply) -> dict[str, Any]:
 
 def _ours(error: Exception) -> Exception:
     return translate(error, sent=False) or error
-
-
-def _pool(target: object) -> Any:
-    if isinstance(target, str):
-        return _pool_of_url(target)
-    held = getattr(target, "client", None)
-    client: Any = target if held is None or callable(held) else held
-    if hasattr(client, "get_default_node") and hasattr(client, "get_redis_connection"):
-        client = client.get_redis_connection(client.get_default_node())
-    elif hasattr(client, "get_default_node") and hasattr(client, "get_valkey_connection"):
-        client = client.get_valkey_connection(client.get_default_node())
-    pool = getattr(client, "connection_pool", None)
-    if pool is None or inspect.iscoroutinefunction(pool.connection_class.connect):
-        wanted = "a URL or a synchronous client of redis-py or valkey-py"
-        raise InvalidArgument(f"wanted {wanted}, not {type(target).__name__}")
-    return pool
-
-
-def _pool_of_url(url: str) -> Any:
-    try:
-        scheme, rest = urlsplit(url).scheme, url.partition("://")[2]
-        if scheme not in _SCHEMES:
-            raise ValueError(f"begin with one of {', '.join(f'{known}://' for known in _SCHEMES)}")
-        return ConnectionPool.from_url(f"{_SCHEMES[scheme]}://{rest}")
-    except ValueError as error:
-        raise InvalidArgument(f"no URL of a node: {error}") from error
 
 
 def is_clustered(session: Session) -> bool:

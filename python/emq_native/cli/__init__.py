@@ -1,0 +1,95 @@
+"""The command `emq-native`: look at a node, provision it, run one, and see jobs pass through it.
+
+Exit codes, the same for every command:
+
+    0   done; the answer is yes
+    1   refused, or the answer is no: the node lacks what was required, holds another fence, a digest differs
+    2   the command line is wrong
+    3   no verdict: the node does not answer, is loading, or does not know the user
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Final
+
+import click
+
+from emq_native._core import MODULE_VERSION
+from emq_native.errors import EmqError, InvalidArgument, PermissionDenied, Unavailable
+
+__all__ = ["main"]
+
+COMMANDS: Final = {
+    "conformance": "emq_native.conformance.command:conformance",
+    "demo": "emq_native.cli.local:demo",
+    "fence": "emq_native.cli.fence:fence",
+    "load": "emq_native.cli.node:load",
+    "module-path": "emq_native.cli.node:module_path",
+    "probe": "emq_native.cli.node:probe",
+    "serve": "emq_native.cli.local:serve",
+}
+
+EXIT_CODES: Final = """\b
+Exit codes: 0 done, or yes; 1 refused, or no; 2 wrong command line;
+3 no verdict, the node does not answer or does not serve this user.
+"""
+
+
+class Failure(click.ClickException):
+    """The answer is no. One line on standard error."""
+
+    exit_code = 1
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"emq-native: {self.format_message()}", err=True)
+
+
+class WrongCall(Failure):
+    """The command line is wrong."""
+
+    exit_code = 2
+
+
+class NoVerdict(Failure):
+    """The node does not serve this user now."""
+
+    exit_code = 3
+
+
+def failure_of(error: EmqError) -> Failure:
+    """How an error of the package ends the command."""
+    if isinstance(error, InvalidArgument):
+        return WrongCall(str(error))
+    return NoVerdict(str(error)) if isinstance(error, (Unavailable, PermissionDenied)) else Failure(str(error))
+
+
+class Commands(click.Group):
+    """The commands, each imported when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for name, where in COMMANDS.items() if find_spec(where.partition(":")[0])]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except EmqError as error:
+            raise failure_of(error) from error
+
+
+@click.group("emq-native", cls=Commands, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(MODULE_VERSION, package_name="emq-native", prog_name="emq-native")
+def main() -> None:
+    """A job queue that lives in a Valkey server: look at a node, provision it, run one.
+
+    The node is named by a URL (redis, rediss, valkey, valkeys, unix) as argument, by --url, or by $EMQ_URL.
+    """
