@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "call.h"
+
+#include "effects.h"
+#include "fence.h"
+#include "lanes.h"
+
+uint64_t emq_calls;
+
+bool emq_refuse(emq_call *call, const char *text) {
+    EMQ_ASSERT(!call->changed);
+    ValkeyModule_ReplyWithError(call->ctx, text);
+    return false;
+}
+
+/* Step 7, as far as it does not depend on rows. */
+static bool see_keys(emq_call *call) {
+    for (uint32_t left = call->command->keys; left; left &= left - 1) {
+        if (!emq_store_see_key(call, (emq_queue_key)__builtin_ctz(left))) return false;
+    }
+    return !call->command->lane || emq_lane_see(call, emq_lane_of(call, call->args.group));
+}
+
+static bool admit(emq_call *call) {
+    bool writes = call->command->flags & EMQ_WRITES;
+    return emq_args_parse(call) && (!writes || emq_fence_check(call)) && emq_args_check_ids(call) && see_keys(call);
+}
+
+static void bump(emq_call *call, emq_queue_key metrics, int64_t by) {
+    if (by == 0) return;
+    emq_key *key = emq_store_key(call, metrics);
+    int64_t count = emq_store_lenient(emq_store_field(call, key, emq_words[EMQ_W_COUNT])) + by;
+    emq_hash_put(call, key, &(emq_pair){emq_words[EMQ_W_COUNT], emq_store_number(call, count)}, 1);
+}
+
+void emq_call_settle(emq_call *call) {
+    emq_lanes_settle(call);
+    bump(call, EMQ_COMPLETED, call->completed);
+    bump(call, EMQ_FAILED, call->failed);
+    call->completed = call->failed = 0;
+}
+
+int emq_call_run(const emq_command *command, ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc) {
+    emq_call call = {.ctx = ctx, .command = command, .argv = argv, .argc = argc};
+    call.now_ms = ValkeyModule_CachedMicroseconds() / 1000;
+    emq_calls++;
+    emq_store_open(&call);
+    if (admit(&call)) command->handler(&call);
+    emq_call_settle(&call);
+    emq_store_close(&call);
+    return VALKEYMODULE_OK;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One command while it runs. A handler decides on what it sees through the call, refuses before its first effect or not at
+ * all, and replies once. */
+#ifndef EMQ_CALL_H
+#define EMQ_CALL_H
+
+#include "args.h"
+#include "command.h"
+#include "keyspace.h"
+#include "memory.h"
+#include "store.h"
+#include "valkey_api.h"
+#include "wire.h"
+#include "words.h"
+
+struct emq_call {
+    ValkeyModuleCtx *ctx;
+    const emq_command *command;
+    ValkeyModuleString **argv;
+    int argc;
+    int64_t now_ms; /* the only reading of the clock */
+    emq_args args;
+
+    const char *queue; /* the queue key, as sent; NULL for a command without one */
+    size_t queue_length;
+    emq_key keys[EMQ_KEYS];
+    emq_table jobs;  /* every row that this call has met */
+    emq_table lanes; /* every group that this call has met */
+    bool lane_keys_seen;
+
+    emq_vector kept;    /* strings to free at the end */
+    emq_vector deleted; /* names of keys that were deleted and are not replicated yet */
+    int64_t completed, failed; /* to be added to the metrics at the end */
+    uint32_t wakes;            /* tokens to be pushed at the end */
+    bool changed;              /* an effect happened: refusing is over */
+};
+
+/* Sends an error and answers false. Nothing may have been written. */
+bool emq_refuse(emq_call *call, const char *text);
+
+/* Writes what was put off to the end: counts of active jobs, wake tokens, metrics. */
+void emq_call_settle(emq_call *call);
+
+/* Runs one command from its arguments to its reply. */
+int emq_call_run(const emq_command *command, ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc);
+
+/* Commands that this module has been sent since it was loaded. */
+extern uint64_t emq_calls;
+
+#ifdef EMQ_DEBUG
+#include <assert.h>
+#define EMQ_ASSERT(condition) assert(condition)
+#else
+#define EMQ_ASSERT(condition) ((void)0)
+#endif
+
+#endif

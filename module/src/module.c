@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Loading. The module keeps no state of its own but what INFO shows, so there is nothing to set up but the command table. */
+#include "about.h"
+#include "command.h"
+#include "fence.h"
+#include "valkey_api.h"
+#include "wire.h"
+#include "words.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+#define OLDEST_SERVER 0x00080000
+#define NEXT_SERVER 0x000A0000 /* the first that this module does not know */
+
+EXPORTED int ValkeyModule_OnLoad(ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc);
+EXPORTED int ValkeyModule_OnUnload(ValkeyModuleCtx *ctx);
+
+static bool server_is_known(ValkeyModuleCtx *ctx) {
+    int version = ValkeyModule_GetServerVersion();
+    if (version >= OLDEST_SERVER && version < NEXT_SERVER) return true;
+    ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_WARNING, "emq needs Valkey 8.0 to 9.x, this is %d.%d", version >> 16, version >> 8 & 0xff);
+    return false;
+}
+
+int ValkeyModule_OnLoad(ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc) {
+    if (!emq_api_init(ctx, EMQ_MODULE_NAME, EMQ_MODULE_VERSION_NUMBER) || !server_is_known(ctx)) return VALKEYMODULE_ERR;
+    if (argc > 0) {
+        ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_WARNING, "emq takes no arguments, found %s", ValkeyModule_StringPtrLen(argv[0], NULL));
+        return VALKEYMODULE_ERR;
+    }
+    ValkeyModule_SetModuleOptions(ctx, VALKEYMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD | VALKEYMODULE_OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION |
+                                           VALKEYMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED);
+    emq_words_make();
+    emq_fence_load(ctx);
+    if (!emq_commands_register(ctx) || ValkeyModule_RegisterInfoFunc(ctx, emq_about_info) != VALKEYMODULE_OK) return VALKEYMODULE_ERR;
+    ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_NOTICE, "emq " EMQ_MODULE_VERSION " serves " EMQ_IDENTITY);
+    return VALKEYMODULE_OK;
+}
+
+/* Some servers abort when an ACL rule names a command of a module that goes away, so it does not go away. */
+int ValkeyModule_OnUnload(ValkeyModuleCtx *ctx) {
+    ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_WARNING, "emq cannot be unloaded; restart the server without it");
+    return VALKEYMODULE_ERR;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "reply.h"
+
+#include <string.h>
+
+void emq_reply_integer(emq_call *call, int64_t number) {
+    ValkeyModule_ReplyWithLongLong(call->ctx, number);
+}
+
+void emq_reply_text(emq_call *call, const char *text) {
+    ValkeyModule_ReplyWithStringBuffer(call->ctx, text, strlen(text));
+}
+
+void emq_reply_null(emq_call *call) {
+    ValkeyModule_ReplyWithNull(call->ctx);
+}
+
+void emq_reply_array(emq_call *call, size_t length) {
+    ValkeyModule_ReplyWithArray(call->ctx, (long)length);
+}
+
+void emq_reply_map(emq_call *call, size_t pairs) {
+    ValkeyModule_ReplyWithMap(call->ctx, (long)pairs);
+}
+
+void emq_reply_string(emq_call *call, ValkeyModuleString *string) {
+    if (string) {
+        ValkeyModule_ReplyWithString(call->ctx, string);
+    } else {
+        emq_reply_null(call);
+    }
+}
+
+void emq_reply_job(emq_call *call, emq_job *job, ValkeyModuleString *group) {
+    emq_reply_array(call, group ? 4 : 3);
+    emq_reply_string(call, job->id);
+    ValkeyModuleString *payload = emq_job_payload(call, job);
+    emq_reply_string(call, payload);
+    if (payload) ValkeyModule_FreeString(NULL, payload);
+    emq_reply_integer(call, job->attempts);
+    if (group) emq_reply_string(call, group);
+}

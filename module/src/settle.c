@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the holder of a lease does with it. The token is compared before the state, and a refusal changes nothing. */
+#include "effects.h"
+#include "flows.h"
+#include "lanes.h"
+#include "reply.h"
+#include "steps.h"
+
+typedef enum ownership {
+    OWNED,
+    GONE,
+    REFUSED,
+} ownership;
+
+static bool holds_token(emq_call *call, emq_job *job, ValkeyModuleString *token) {
+    ValkeyModuleString *attempts = emq_job_field(call, job, EMQ_ATTEMPTS);
+    return attempts && emq_string_equal(attempts, token);
+}
+
+/* Finds the job of the call and the place that lists it, when the call's token is good and its lease the last one given. */
+static ownership own(emq_call *call, const char *mismatch, emq_job **job, emq_key **place) {
+    *job = emq_job_of(call, call->args.id);
+    if (!emq_job_load(call, *job)) return REFUSED;
+    if (!(*job)->exists) return GONE;
+    if (!holds_token(call, *job, call->args.token)) return emq_refuse(call, mismatch), REFUSED;
+    if (!emq_job_place(call, *job, place)) return REFUSED;
+    if (!emq_job_owned(call, *job, *place)) return emq_refuse(call, EMQ_ERR_NOT_ACTIVE), REFUSED;
+    return OWNED;
+}
+
+/* EMQ.COMPLETE queue id token [RESULT bytes] */
+void cmd_complete(emq_call *call) {
+    emq_job *job;
+    emq_key *place;
+    ownership lease = own(call, EMQ_ERR_STALE_COMPLETE, &job, &place);
+    if (lease == GONE) return emq_reply_integer(call, 0);
+    if (lease == REFUSED || !emq_lane_see_job(call, job) || !emq_see_up(call, job, false)) return;
+
+    emq_finish(call, job, place, call->args.result ? call->args.result : job->id);
+    emq_reply_integer(call, 1);
+}
+
+/* EMQ.RETRY queue id token delay max error */
+void cmd_retry(emq_call *call) {
+    emq_job *job;
+    emq_key *place;
+    ownership lease = own(call, EMQ_ERR_STALE_RETRY, &job, &place);
+    if (lease == GONE) emq_refuse(call, EMQ_ERR_GONE);
+    if (lease != OWNED || !emq_lane_see_job(call, job)) return;
+    bool last = emq_job_last(call, job, call->args.max);
+    if (last && !emq_see_up(call, job, true)) return;
+
+    emq_give_back(call, job, place);
+    if (last) {
+        emq_die(call, job, call->args.error, 0);
+        return emq_reply_text(call, "dead");
+    }
+    emq_job_set(call, job, EMQ_LAST_ERROR, call->args.error);
+    emq_plan(call, job, call->now_ms + call->args.delay_ms);
+    emq_reply_text(call, "scheduled");
+}
+
+/* EMQ.DELAY queue id token IN|AT ms */
+void cmd_delay(emq_call *call) {
+    emq_job *job;
+    emq_key *place;
+    ownership lease = own(call, EMQ_ERR_STALE_DELAY, &job, &place);
+    if (lease == GONE) emq_refuse(call, EMQ_ERR_GONE);
+    if (lease != OWNED || !emq_lane_see_job(call, job)) return;
+
+    emq_give_back(call, job, place);
+    emq_job_set(call, job, EMQ_FLOOR, emq_store_number(call, emq_job_number(call, job, EMQ_FLOOR) + 1));
+    emq_plan(call, job, call->args.when_ms);
+    emq_reply_integer(call, 1);
+}
+
+/* EMQ.EXTEND queue id token lease */
+void cmd_extend(emq_call *call) {
+    emq_job *job = emq_job_of(call, call->args.id);
+    emq_key *place, *active = emq_store_key(call, EMQ_ACTIVE);
+    if (!emq_job_load(call, job)) return;
+    if (!job->exists) return emq_reply_integer(call, -1);
+    if (!holds_token(call, job, call->args.token)) return (void)emq_refuse(call, EMQ_ERR_STALE_EXTEND);
+    if (!emq_job_place(call, job, &place)) return;
+    if (place != active) return (void)emq_refuse(call, EMQ_ERR_NOT_ACTIVE);
+
+    emq_zset_put(call, active, job->id, call->now_ms + call->args.lease_ms);
+    emq_reply_integer(call, 1);
+}

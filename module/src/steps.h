@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The steps that transitions are made of. All of them write, so everything that they touch was seen before: the job's lane
+ * by emq_lane_see_job, what lies above it by emq_see_up. A place that is NULL is no place. */
+#ifndef EMQ_STEPS_H
+#define EMQ_STEPS_H
+
+#include "jobs.h"
+
+/* Takes the job off its place, and gives back the slot of an active one. */
+void emq_leave(emq_call *call, emq_job *job, emq_key *place);
+
+/* Puts the job into its waiting place. */
+void emq_join(emq_call *call, emq_job *job);
+
+/* Takes the job off its place under a lease; attempts is its token afterwards. */
+void emq_start(emq_call *call, emq_job *job, emq_key *place, int64_t deadline_ms);
+
+void emq_plan(emq_call *call, emq_job *job, int64_t due_ms);
+
+/* Ends the lease: off its place, and a reap no longer keeps the token good. */
+void emq_give_back(emq_call *call, emq_job *job, emq_key *place);
+
+/* Removes a stale entry from the place that lists it; lane is that place's lane, if it is one. */
+void emq_drop(emq_call *call, emq_job *job, emq_key *place, emq_lane *lane);
+
+/* A success: the job goes, and counts. */
+void emq_finish(emq_call *call, emq_job *job, emq_key *place, ValkeyModuleString *result);
+
+/* A failure for good. level counts the deaths that led to this one. */
+void emq_die(emq_call *call, emq_job *job, ValkeyModuleString *error, int level);
+
+/* Deletes a job that did not end by itself; its parent learns that it was removed. */
+void emq_remove(emq_call *call, emq_job *job, emq_key *place);
+
+/* Whether the queue is paused. */
+bool emq_paused(emq_call *call);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "store.h"
+
+#include <string.h>
+
+#include "call.h"
+#include "effects.h"
+#include "jobs.h"
+#include "lanes.h"
+
+#define X(identifier, suffix, kind) suffix,
+static const char *const suffixes[EMQ_KEYS] = {EMQ_QUEUE_KEYS(X)};
+#undef X
+
+#define X(identifier, suffix, kind) VALKEYMODULE_KEYTYPE_##kind,
+static const uint8_t kinds[EMQ_KEYS] = {EMQ_QUEUE_KEYS(X)};
+#undef X
+
+void emq_store_open(emq_call *call) {
+    if (call->command->queue == EMQ_NO_QUEUE || call->argc < 2) return;
+    call->queue = ValkeyModule_StringPtrLen(call->argv[1], &call->queue_length);
+}
+
+void emq_store_close(emq_call *call) {
+    for (int i = 0; i < EMQ_KEYS; i++) {
+        if (call->keys[i].name) emq_store_forget(call, &call->keys[i]);
+    }
+    emq_jobs_close(call);
+    emq_lanes_close(call);
+    emq_effects_flush_deleted(call);
+    for (uint32_t i = 0; i < call->kept.count; i++) ValkeyModule_FreeString(NULL, emq_vector_at(&call->kept, i));
+    emq_vector_free(&call->kept);
+}
+
+ValkeyModuleString *emq_store_keep(emq_call *call, ValkeyModuleString *string) {
+    if (string) emq_vector_add(&call->kept, string);
+    return string;
+}
+
+ValkeyModuleString *emq_store_number(emq_call *call, int64_t number) {
+    if (number == 0) return emq_words[EMQ_W_ZERO];
+    if (number == 1) return emq_words[EMQ_W_ONE];
+    return emq_store_keep(call, ValkeyModule_CreateStringFromLongLong(NULL, number));
+}
+
+emq_key *emq_store_key(emq_call *call, emq_queue_key which) {
+    emq_key *key = &call->keys[which];
+    if (!key->name) {
+        char text[EMQ_KEY_MAX];
+        key->name = ValkeyModule_CreateString(NULL, text, emq_key_fixed(text, call->queue, call->queue_length, suffixes[which]));
+    }
+    return key;
+}
+
+void emq_store_name_row(emq_call *call, emq_key *key, const char *id, const char *suffix) {
+    char text[EMQ_KEY_MAX];
+    key->name = ValkeyModule_CreateString(NULL, text, emq_key_job(text, call->queue, call->queue_length, id, suffix));
+}
+
+void emq_store_name_lane(emq_call *call, emq_key *key, const char *group, size_t length) {
+    char text[EMQ_KEY_MAX];
+    if (length <= EMQ_GROUP_MAX) {
+        key->name = ValkeyModule_CreateString(NULL, text, emq_key_lane(text, call->queue, call->queue_length, group, length));
+        return;
+    }
+    /* Only a foreign writer can have put such a group into a row; it still names a lane of this queue and no other key. */
+    char *longer = ValkeyModule_Alloc(EMQ_KEY_MAX + length);
+    key->name = ValkeyModule_CreateString(NULL, longer, emq_key_lane(longer, call->queue, call->queue_length, group, length));
+    ValkeyModule_Free(longer);
+}
+
+void emq_store_name_repeat(emq_call *call, emq_key *key, ValkeyModuleString *name) {
+    char text[EMQ_KEY_MAX];
+    size_t length;
+    const char *bytes = ValkeyModule_StringPtrLen(name, &length);
+    key->name = ValkeyModule_CreateString(NULL, text, emq_key_repeat(text, call->queue, call->queue_length, bytes, length));
+}
+
+ValkeyModuleKey *emq_store_handle(emq_call *call, emq_key *key) {
+    if (!key->opened) {
+        int mode = call->command->flags & EMQ_WRITES ? VALKEYMODULE_READ | VALKEYMODULE_WRITE : VALKEYMODULE_READ;
+        key->handle = ValkeyModule_OpenKey(call->ctx, key->name, mode);
+        key->opened = true;
+    }
+    return key->handle;
+}
+
+void emq_store_release(emq_call *call, emq_key *key) {
+    emq_effects_flush(call, key);
+    if (!key->opened) return;
+    ValkeyModule_CloseKey(key->handle);
+    key->handle = NULL;
+    key->opened = false;
+}
+
+void emq_store_forget(emq_call *call, emq_key *key) {
+    emq_store_release(call, key);
+    emq_vector_free(&key->words);
+    if (key->name) ValkeyModule_FreeString(NULL, key->name);
+    key->name = NULL;
+}
+
+int emq_store_kind(emq_call *call, emq_key *key) {
+    int kind = ValkeyModule_KeyType(emq_store_handle(call, key));
+    if (kind == VALKEYMODULE_KEYTYPE_SET) emq_store_release(call, key);
+    return kind;
+}
+
+bool emq_store_see(emq_call *call, emq_key *key, int kind) {
+    int found = emq_store_kind(call, key);
+    if (kind == VALKEYMODULE_KEYTYPE_SET) emq_store_release(call, key);
+    return found == VALKEYMODULE_KEYTYPE_EMPTY || found == kind || emq_refuse(call, EMQ_ERR_WRONGTYPE);
+}
+
+bool emq_store_see_key(emq_call *call, emq_queue_key key) {
+    return emq_store_see(call, emq_store_key(call, key), kinds[key]);
+}
+
+size_t emq_store_length(emq_call *call, emq_key *key) {
+    return ValkeyModule_ValueLength(emq_store_handle(call, key));
+}
+
+bool emq_store_score(emq_call *call, emq_key *key, ValkeyModuleString *member, double *score) {
+    ValkeyModuleKey *handle = emq_store_handle(call, key);
+    return handle && ValkeyModule_ZsetScore(handle, member, score) == VALKEYMODULE_OK;
+}
+
+ValkeyModuleString *emq_store_field(emq_call *call, emq_key *key, ValkeyModuleString *field) {
+    ValkeyModuleKey *handle = emq_store_handle(call, key);
+    ValkeyModuleString *value = NULL;
+    if (handle) ValkeyModule_HashGet(handle, VALKEYMODULE_HASH_NONE, field, &value, NULL);
+    return emq_store_keep(call, value);
+}
+
+bool emq_store_has_field(emq_call *call, emq_key *key, ValkeyModuleString *field) {
+    ValkeyModuleKey *handle = emq_store_handle(call, key);
+    int exists = 0;
+    if (handle) ValkeyModule_HashGet(handle, VALKEYMODULE_HASH_EXISTS, field, &exists, NULL);
+    return exists;
+}
+
+bool emq_store_has_member(emq_call *call, emq_queue_key set, ValkeyModuleString *member) {
+    emq_key *key = emq_store_key(call, set);
+    if (!ValkeyModule_KeyExists(call->ctx, key->name)) return false;
+    ValkeyModuleCallReply *reply = ValkeyModule_Call(call->ctx, "SISMEMBER", "ss", key->name, member);
+    bool listed = reply && ValkeyModule_CallReplyInteger(reply) == 1;
+    if (reply) ValkeyModule_FreeCallReply(reply);
+    return listed;
+}
+
+ValkeyModuleString *emq_store_string(emq_call *call, emq_key *key) {
+    if (emq_store_length(call, key) == 0) return NULL;
+    size_t length;
+    const char *text = ValkeyModule_StringDMA(emq_store_handle(call, key), &length, VALKEYMODULE_READ);
+    return emq_store_keep(call, ValkeyModule_CreateString(NULL, text, length));
+}
+
+void emq_store_members(emq_call *call, emq_queue_key set, emq_vector *members) {
+    emq_key *key = emq_store_key(call, set);
+    if (!ValkeyModule_KeyExists(call->ctx, key->name)) return;
+    ValkeyModuleCallReply *reply = ValkeyModule_Call(call->ctx, "SMEMBERS", "s", key->name);
+    size_t count = reply ? ValkeyModule_CallReplyLength(reply) : 0;
+    for (size_t i = 0; i < count; i++) {
+        ValkeyModuleCallReply *member = ValkeyModule_CallReplyArrayElement(reply, i);
+        emq_vector_add(members, emq_store_keep(call, ValkeyModule_CreateStringFromCallReply(member)));
+    }
+    if (reply) ValkeyModule_FreeCallReply(reply);
+}
+
+void emq_store_elements(emq_call *call, emq_key *key, size_t most, emq_vector *elements) {
+    size_t length = emq_store_length(call, key);
+    for (size_t i = 0; i < length && i < most; i++) {
+        emq_vector_add(elements, emq_store_keep(call, ValkeyModule_ListGet(emq_store_handle(call, key), (long)i)));
+    }
+}
+
+void emq_store_lowest(emq_call *call, emq_key *key, double ceiling, size_t most, emq_vector *members) {
+    ValkeyModuleKey *handle = emq_store_handle(call, key);
+    if (emq_store_length(call, key) == 0) return;
+    ValkeyModule_ZsetFirstInScoreRange(handle, VALKEYMODULE_NEGATIVE_INFINITE, ceiling, 0, 0);
+    while (members->count < most && !ValkeyModule_ZsetRangeEndReached(handle)) {
+        emq_vector_add(members, emq_store_keep(call, ValkeyModule_ZsetRangeCurrentElement(handle, NULL)));
+        ValkeyModule_ZsetRangeNext(handle);
+    }
+    ValkeyModule_ZsetRangeStop(handle);
+}
+
+int64_t emq_store_lenient(ValkeyModuleString *string) {
+    int64_t number;
+    return string && emq_args_decimal(string, EMQ_STORED_DIGITS_MAX, &number) && number > 0 ? number : 0;
+}
+
+bool emq_string_equal(ValkeyModuleString *a, ValkeyModuleString *b) {
+    size_t a_length, b_length;
+    const char *a_text = ValkeyModule_StringPtrLen(a, &a_length);
+    const char *b_text = ValkeyModule_StringPtrLen(b, &b_length);
+    return a_length == b_length && memcmp(a_text, b_text, a_length) == 0;
+}

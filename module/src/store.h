@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The keys of one queue, as one command sees them. A key is opened when it is first asked for, once, and closed at the end
+ * of the command; reads go through here, writes through effects.c.
+ *
+ * An open handle and a server call on the same key do not know of each other. So keys that are written by calls (sets, and
+ * lists where a call is the better way) are released before the call, and sets are never kept open. */
+#ifndef EMQ_STORE_H
+#define EMQ_STORE_H
+
+#include <stdbool.h>
+
+#include "memory.h"
+#include "valkey_api.h"
+
+typedef struct emq_call emq_call;
+
+/* X(identifier, suffix, kind): the keys that every queue has. The first five are the places, in the order of the states in
+ * words.h. */
+#define EMQ_QUEUE_KEYS(X)                                                                                                                  \
+    X(EMQ_PENDING, "pending", ZSET)                                                                                                        \
+    X(EMQ_ACTIVE, "active", ZSET)                                                                                                          \
+    X(EMQ_SCHEDULE, "schedule", ZSET)                                                                                                      \
+    X(EMQ_DEAD, "dead", ZSET)                                                                                                              \
+    X(EMQ_HELD, "held", ZSET)                                                                                                              \
+    X(EMQ_META, "meta", HASH)                                                                                                              \
+    X(EMQ_COMPLETED, "metrics:completed", HASH)                                                                                            \
+    X(EMQ_FAILED, "metrics:failed", HASH)                                                                                                  \
+    X(EMQ_RING, "ring", LIST)                                                                                                              \
+    X(EMQ_TOKENS, "wake", LIST)                                                                                                            \
+    X(EMQ_LANES, "lanes", SET)                                                                                                             \
+    X(EMQ_PARKED, "paused", SET)                                                                                                           \
+    X(EMQ_GLIMIT, "glimit", HASH)                                                                                                          \
+    X(EMQ_GACTIVE, "gactive", HASH)                                                                                                        \
+    X(EMQ_GWEIGHT, "gweight", HASH)                                                                                                        \
+    X(EMQ_REPEAT, "repeat", ZSET)                                                                                                          \
+    X(EMQ_OUTBOX, "flow:outbox", LIST)                                                                                                     \
+    X(EMQ_POISONED, "flow:poison", LIST)
+
+typedef enum emq_queue_key {
+#define X(identifier, suffix, kind) identifier,
+    EMQ_QUEUE_KEYS(X)
+#undef X
+        EMQ_KEYS
+} emq_queue_key;
+
+#define EMQ_PLACES 5
+
+/* One key of the keyspace. Zeroed memory is a key without a name. */
+typedef struct emq_key {
+    ValkeyModuleString *name;
+    ValkeyModuleKey *handle;
+    bool opened;        /* handle holds what OpenKey answered, which for a reader may be NULL */
+    const char *verb;   /* with words: an effect that was carried out and is not replicated yet */
+    emq_vector words;
+} emq_key;
+
+void emq_store_open(emq_call *call);
+void emq_store_close(emq_call *call);
+
+/* Holds a string that the call made until the call ends. Answers it. */
+ValkeyModuleString *emq_store_keep(emq_call *call, ValkeyModuleString *string);
+
+/* The decimal text of a number, kept. */
+ValkeyModuleString *emq_store_number(emq_call *call, int64_t number);
+
+emq_key *emq_store_key(emq_call *call, emq_queue_key key);
+
+/* Names of keys that are known by an id, a group or a repeat name. The caller releases what it named. */
+void emq_store_name_row(emq_call *call, emq_key *key, const char *id, const char *suffix);
+void emq_store_name_lane(emq_call *call, emq_key *key, const char *group, size_t length);
+void emq_store_name_repeat(emq_call *call, emq_key *key, ValkeyModuleString *name);
+
+/* The open handle, for reading and writing if the command writes. A reader gets NULL for a key that does not exist. */
+ValkeyModuleKey *emq_store_handle(emq_call *call, emq_key *key);
+
+/* Replicates what waits and closes the handle; the next use opens the key again. */
+void emq_store_release(emq_call *call, emq_key *key);
+
+/* Release, and forget the name. */
+void emq_store_forget(emq_call *call, emq_key *key);
+
+/* VALKEYMODULE_KEYTYPE_*; the key is open afterwards unless it is a set. */
+int emq_store_kind(emq_call *call, emq_key *key);
+
+/* Refuses unless the key is absent or of that kind. */
+bool emq_store_see(emq_call *call, emq_key *key, int kind);
+bool emq_store_see_key(emq_call *call, emq_queue_key key);
+
+/* Number of members, fields or elements; 0 when there is no key. Not for sets. */
+size_t emq_store_length(emq_call *call, emq_key *key);
+
+/* The rest trusts that the kind was seen. Strings that come back are kept by the call. */
+bool emq_store_score(emq_call *call, emq_key *key, ValkeyModuleString *member, double *score);
+ValkeyModuleString *emq_store_field(emq_call *call, emq_key *key, ValkeyModuleString *field);
+bool emq_store_has_field(emq_call *call, emq_key *key, ValkeyModuleString *field);
+bool emq_store_has_member(emq_call *call, emq_queue_key set, ValkeyModuleString *member);
+
+/* The value of a string. */
+ValkeyModuleString *emq_store_string(emq_call *call, emq_key *key);
+
+/* Members of a set, kept, in no order. */
+void emq_store_members(emq_call *call, emq_queue_key set, emq_vector *members);
+
+/* Elements of a list from its head, kept, at most that many. */
+void emq_store_elements(emq_call *call, emq_key *key, size_t most, emq_vector *elements);
+
+/* Members of a sorted set with score <= ceiling, kept, lowest first, at most that many. */
+void emq_store_lowest(emq_call *call, emq_key *key, double ceiling, size_t most, emq_vector *members);
+
+/* A stored number, read leniently: 0 when the string is NULL or no plain decimal of at most 16 digits. */
+int64_t emq_store_lenient(ValkeyModuleString *string);
+
+bool emq_string_equal(ValkeyModuleString *a, ValkeyModuleString *b);
+
+#endif
