@@ -3,6 +3,7 @@
  * abi_names VERSION SERVER: holds the "since" column of valkey_api.h against the names that a valkey-server binary of that
  * version (as 8.1) can answer for. Every name is in the binary as a string, so nothing needs to run. Prints what the server
  * lacks; fails where the column says otherwise. */
+#define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier): memmem */
 #include "valkey_api.h"
 
 #include <stdio.h>
