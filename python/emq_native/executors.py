@@ -1,8 +1,8 @@
-"""The two executors: each turns a verb and its words into the one wire command that carries it out. Neither does I/O.
+"""The two executors: each turns a verb and its words into the one command that carries it out. Neither does I/O.
 
-The native executor names the module's command. The scripted executor names a script by its SHA-1, with the keys that are
-known before the call; a script is put together here from the files in ``scripts/``. Framing never refuses: whatever is
-wrong with the words, the server says.
+The native executor names the module's command. The scripted executor names a script by its SHA-1, with the keys that
+are known before the call; a script is put together here from the files in ``scripts/``. Framing never refuses: whatever
+is wrong with the words, the server says.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
+from .errors import from_line
 from .verbs import VERBS, Effect, Verb
 
 __all__ = ["NATIVE", "SCRIPTED", "Executor", "Frame", "NativeExecutor", "Script", "ScriptedExecutor", "executor_for"]
@@ -88,7 +89,7 @@ class ScriptedExecutor(Executor):
     identity = "echomq:4.0.0"
 
     def serves(self, verb: str) -> bool:
-        return verb in VERBS
+        return verb in VERBS and (VERBS[verb].scripted or verb in _LOCAL)
 
     def script(self, verb: str) -> Script:
         """The script of a verb. KeyError when the verb has none."""
@@ -109,9 +110,14 @@ class ScriptedExecutor(Executor):
     def local(self, verb: str, words: Sequence[bytes]) -> list[bytes | int | None]:
         """The reply to EMQ.VERSION or TRA.CAPABILITIES, which on this wire no server is asked.
 
-        The values of ``node`` and ``server`` are null: the fence and the server are not looked at here.
+        The values of ``node`` and ``server`` are null: the fence and the server are not looked at here. Malformed words
+        raise what the native executor would answer to them.
         """
         if verb == "emq.version":
+            if len(words) > 1:
+                raise from_line("ERR wrong number of arguments for 'emq.version' command")
+            if words and not _QUEUE_KEY.fullmatch(words[0]):
+                raise from_line("ERR queue key must be emq:{name}, name of 1 to 128 of A-Z a-z 0-9 . _ -")
             entries: Mapping[bytes, bytes | int | None] = {
                 b"module": None,
                 b"module_version": None,
@@ -123,11 +129,10 @@ class ScriptedExecutor(Executor):
             }
             return [part for entry in entries.items() for part in entry]
         if verb == "tra.capabilities":
-            served = sorted(known.capability.encode() for known in VERBS.values())
-            if not words:
-                return list(served)
-            names = {*served, *(name.encode() for name in VERBS)}
-            return [int(word in names) for word in words]
+            served = [known for known in VERBS.values() if self.serves(known.name)]
+            capabilities = sorted(known.capability.encode() for known in served)
+            names = {*capabilities, *(known.name.encode() for known in served)}
+            return [int(word in names) for word in words] if words else [*capabilities]
         raise KeyError(verb)
 
 
@@ -146,6 +151,7 @@ def executor_for(wire: int) -> Executor:
     raise ValueError(f"there is no wire {wire}: 4 is scripted, 6 is native")
 
 
+_LOCAL: Final = frozenset({"emq.version", "tra.capabilities"})
 _QUEUE_KEY: Final = re.compile(rb"emq:\{(?!emq\})[A-Za-z0-9._-]{1,128}\}")
 _PLACEHOLDER: Final = re.compile(r"<(\w+)>")
 

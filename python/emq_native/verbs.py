@@ -1,8 +1,8 @@
-"""The verbs of the contract, once: what each changes, which keys it names, which of its words are ids, groups and names.
+"""The verbs of the contract, once: what each changes, which keys it names, and which of its words are ids or names.
 
-Everything that has to know a verb reads this table: the executors that frame it, the connector that asks whether it may be
-sent again, the tests that run over all verbs. A grammar is written as in the contract, without the verb and the queue key:
-words in their fixed positions, then options, then a tail whose words repeat together.
+Everything that has to know a verb reads this table: the executors that frame it, the connector that asks whether it
+may be sent again, the tests that run over all verbs. A grammar is written as in the contract, without the verb and the
+queue key: words in their fixed positions, then options, then a tail whose words repeat together.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Verb:
     words     the words in fixed positions after the queue key
     options   the option words that may follow them, each with the number of its values
     tail      the words that repeat until the end of the call
-    keys      every key that is known before the call, without ``emq:{NAME}:``; ``<id>``, ``<group>`` and ``<name>`` stand
-              for the words of that name
+    keys      every key that is known before the call, without ``emq:{NAME}:``; ``<id>``, ``<group>`` and ``<name>``
+              stand for the words of that name
     resend    sending it twice does what sending it once does, so it may be sent again after a lost answer
     scripted  there is a script for it
     """
