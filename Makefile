@@ -46,12 +46,12 @@ lint: $(VENV)/.dev
 	@for tool in clang-format clang-tidy; do \
 	    command -v $$tool >/dev/null || { echo "make lint needs $$tool (Debian: apt-get install $$tool)"; exit 1; }; done
 	clang-format --dry-run --Werror $(C)
-	clang-tidy --quiet $(filter %.c,$(C)) -- -std=c11 -Imodule/src
+	$(MAKE) -C module tidy
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	clang-format -i $(C)
+	$(MAKE) -C module format
 
 clean:
 	-$(MAKE) -C module clean

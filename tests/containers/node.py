@@ -59,8 +59,8 @@ class Node:
     def url(self, database: int = 0) -> str:
         return f"redis://127.0.0.1:{self.port}/{database}"
 
-    def client(self) -> redis.Redis:
-        return redis.Redis(host="127.0.0.1", port=self.port, decode_responses=True)
+    def client(self, database: int = 0) -> redis.Redis:
+        return redis.Redis.from_url(self.url(database), decode_responses=True)
 
     def run(self, script: str) -> tuple[int | None, str]:
         """Run a shell script in the container: exit status, and output without the final line break."""
