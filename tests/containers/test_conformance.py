@@ -1,6 +1,7 @@
-"""The conformance cases against the container, as against any node of somebody else: the module from its configuration
-file on database 0, the scripts on database 1, whose fence is theirs. Cases that restart, fill or reconfigure their server
-are for tests/contract.
+"""The conformance cases against the container, as against any node of somebody else.
+
+On database 0 the module from the configuration file; on database 1, whose fence is theirs, the scripts. Cases that restart,
+fill or reconfigure their server are for tests/contract.
 """
 
 from __future__ import annotations
@@ -8,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from tests.containers.node import Node
 
 from emq_native.conformance import CASES, Case, Outcome, judge
 from emq_native.conformance.case import ONCE, OWN_SERVER
 from emq_native.executors import NATIVE, SCRIPTED, Executor
-from tests.containers.node import Node
 
 DATABASES = {"native": 0, "scripted": 1}
 
