@@ -1,7 +1,7 @@
 """The conformance cases against the container, as against any node of somebody else.
 
-On database 0 the module from the configuration file; on database 1, whose fence is theirs, the scripts. Cases that restart,
-fill or reconfigure their server are for tests/contract.
+On database 0 the module from the configuration file; on database 1, whose fence is theirs, the scripts. Cases that
+restart, fill or reconfigure their server are for tests/contract.
 """
 
 from __future__ import annotations
