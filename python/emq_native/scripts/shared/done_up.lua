@@ -1,4 +1,4 @@
--- uses: parents join
+-- uses: parents
 -- Tells the parent that a child completed.
 local function done_up(id, job, result)
     if not job.parent then

@@ -1,4 +1,4 @@
--- uses: parents join
+-- uses: parents
 local fail_up
 -- Moves a job that left its place to the dead, and tells its parent.
 local function die(id, job, text, level)

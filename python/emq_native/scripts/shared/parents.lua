@@ -1,4 +1,4 @@
--- uses: see peek place lanes metrics
+-- uses: see peek place lanes metrics join
 -- How many levels a death climbs within one call.
 local UP = 8
 local KIN = { 'state', 'group', 'parent', 'parent_queue', 'parent_policy' }
