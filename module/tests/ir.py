@@ -1,0 +1,374 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Instructions per command, counted by callgrind, next to those of the core commands that the same effects are made of.
+
+    tests/ir.py               compares with tests/ir.json; fails when a command needs more than 5 % more than recorded
+    tests/ir.py --record      writes tests/ir.json
+    tests/ir.py claim retry   only these
+
+One server runs under valgrind; only instructions inside processCommand are counted. Every command works on a fixed
+data set: a queue with BACKLOG jobs in each place, a payload of 100 bytes, the hash settings of docker/valkey.conf, a
+fixed hash seed. About 2 % of noise are left. The core commands are counted in the same run on the same kind of data, so
+that a change of compiler, libc or processor, which moves both sides, is told apart from a change of the module.
+
+Needs valgrind and a server with libc's malloc, as ci/servers builds them. No Python package.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+RECORD = HERE / "ir.json"
+DEFAULT_SERVER = os.path.join(os.environ.get("EMQ_CACHE", "/var/cache/emq"), "9.1/bin/valkey-server")
+TOLERANCE = 1.05
+BACKLOG = 500
+CALLS = 1000
+PAYLOAD = b"p" * 100
+QUEUE = b"emq:{ir}"
+LEASE = b"60000"
+FUTURE = b"9000000000000"  # a deadline far ahead, as text of 13 digits
+PAST = b"1700000000000"
+
+Command = tuple[bytes, ...]
+Commands = Iterable[Command]
+
+
+def key(suffix: bytes) -> bytes:
+    return QUEUE + b":" + suffix
+
+
+def job_id(number: int) -> bytes:
+    """A valid id, ascending with the number."""
+    alphabet = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    value, digits = 274557032793636864 + (number << 12), bytearray()
+    while len(digits) < 11:
+        value, digit = divmod(value, 62)
+        digits.append(alphabet[digit])
+    return b"JOB" + bytes(reversed(digits))
+
+
+def row(job: bytes) -> bytes:
+    return key(b"job:" + job)
+
+
+# The jobs that are measured have lower ids than those of the backlog, so a claim and a promotion meet them first.
+JOBS = [job_id(number) for number in range(CALLS)]
+REST = [job_id(number) for number in range(CALLS, CALLS + 4 * BACKLOG)]
+
+
+def placed(jobs: Sequence[bytes], place: bytes, state: bytes, score: bytes, attempts: bytes) -> Iterator[Command]:
+    """Jobs in a place, written with plain commands."""
+    for job in jobs:
+        yield (b"HSET", row(job), b"payload", PAYLOAD, b"state", state, b"attempts", attempts)
+        yield (b"ZADD", key(place), score, job)
+
+
+def pending(jobs: Sequence[bytes]) -> Iterator[Command]:
+    return placed(jobs, b"pending", b"pending", b"0", b"0")
+
+
+def active(jobs: Sequence[bytes]) -> Iterator[Command]:
+    return placed(jobs, b"active", b"active", FUTURE, b"1")
+
+
+def expired(jobs: Sequence[bytes]) -> Iterator[Command]:
+    return placed(jobs, b"active", b"active", PAST, b"1")
+
+
+def due(jobs: Sequence[bytes]) -> Iterator[Command]:
+    return placed(jobs, b"schedule", b"scheduled", PAST, b"0")
+
+
+def backlog() -> Iterator[Command]:
+    yield (b"FLUSHALL",)
+    yield (b"SET", b"{emq}:version", b"echomq:6.0.0")
+    yield (b"HSET", key(b"metrics:completed"), b"count", b"1000000")
+    yield (b"HSET", key(b"metrics:failed"), b"count", b"1000000")
+    yield from pending(REST[:BACKLOG])
+    yield from active(REST[BACKLOG : 2 * BACKLOG])
+    yield from placed(REST[2 * BACKLOG : 3 * BACKLOG], b"schedule", b"scheduled", FUTURE, b"0")
+    yield from placed(REST[3 * BACKLOG :], b"dead", b"dead", b"0", b"3")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command that is called once per job, and the core commands that have the same effects on one job."""
+
+    jobs: Callable[[Sequence[bytes]], Commands]  # where the jobs are before
+    native: Callable[[bytes], Command]
+    core: Callable[[bytes], Commands]
+
+
+def hset(job: bytes, *pairs: bytes) -> Command:
+    return (b"HSET", row(job), *pairs)
+
+
+def zadd(place: bytes, score: bytes, job: bytes) -> Command:
+    return (b"ZADD", key(place), score, job)
+
+
+def zrem(place: bytes, job: bytes) -> Command:
+    return (b"ZREM", key(place), job)
+
+
+def nothing(_: Sequence[bytes]) -> Commands:
+    return ()
+
+
+ADMITTED = (b"attempts", b"0", b"payload", PAYLOAD)
+ERROR = b"worker: connection reset"
+
+CASES: dict[str, Case] = {
+    "enqueue": Case(
+        nothing,
+        lambda job: (b"EMQ.ENQUEUE", QUEUE, job, PAYLOAD),
+        lambda job: (hset(job, b"state", b"pending", *ADMITTED), zadd(b"pending", b"0", job)),
+    ),
+    "schedule": Case(
+        nothing,
+        lambda job: (b"EMQ.SCHEDULE", QUEUE, job, PAYLOAD, b"AT", FUTURE),
+        lambda job: (hset(job, b"state", b"scheduled", *ADMITTED), zadd(b"schedule", FUTURE, job)),
+    ),
+    "claim": Case(
+        pending,
+        lambda job: (b"EMQ.CLAIM", QUEUE, LEASE),
+        lambda job: (
+            zrem(b"pending", job),
+            hset(job, b"state", b"active", b"attempts", b"1"),
+            zadd(b"active", FUTURE, job),
+        ),
+    ),
+    "complete": Case(
+        active,
+        lambda job: (b"EMQ.COMPLETE", QUEUE, job, b"1"),
+        lambda job: (
+            zrem(b"active", job),
+            (b"DEL", row(job)),
+            (b"HSET", key(b"metrics:completed"), b"count", b"1000001"),
+        ),
+    ),
+    "retry": Case(
+        active,
+        lambda job: (b"EMQ.RETRY", QUEUE, job, b"1", b"60000", b"3", ERROR),
+        lambda job: (
+            zrem(b"active", job),
+            hset(job, b"last_error", ERROR, b"state", b"scheduled"),
+            zadd(b"schedule", FUTURE, job),
+        ),
+    ),
+    "delay": Case(
+        active,
+        lambda job: (b"EMQ.DELAY", QUEUE, job, b"1", b"AT", FUTURE),
+        lambda job: (
+            zrem(b"active", job),
+            hset(job, b"floor", b"1", b"state", b"scheduled"),
+            zadd(b"schedule", FUTURE, job),
+        ),
+    ),
+    "extend": Case(
+        active,
+        lambda job: (b"EMQ.EXTEND", QUEUE, job, b"1", LEASE),
+        lambda job: (zadd(b"active", FUTURE + b"1", job),),
+    ),
+    "promote": Case(
+        due,
+        lambda job: (b"EMQ.PROMOTE", QUEUE, b"LIMIT", b"1"),
+        lambda job: (zrem(b"schedule", job), hset(job, b"state", b"pending"), zadd(b"pending", b"0", job)),
+    ),
+    "reap": Case(
+        expired,
+        lambda job: (b"EMQ.REAP", QUEUE, b"LIMIT", b"1"),
+        lambda job: (
+            zrem(b"active", job),
+            hset(job, b"reaped", b"1", b"state", b"pending"),
+            zadd(b"pending", b"0", job),
+        ),
+    ),
+    "state": Case(
+        pending,
+        lambda job: (b"EMQ.STATE", QUEUE, job),
+        lambda job: ((b"HGET", row(job), b"state"), (b"ZSCORE", key(b"pending"), job)),
+    ),
+    "peek": Case(
+        pending,
+        lambda job: (b"EMQ.PEEK", QUEUE, job),
+        lambda job: ((b"HGETALL", row(job)),),
+    ),
+    "counts": Case(
+        nothing,
+        lambda job: (b"EMQ.COUNTS", QUEUE),
+        lambda job: (
+            *((b"ZCARD", key(place)) for place in (b"pending", b"active", b"schedule", b"dead", b"held")),
+            (b"SMEMBERS", key(b"lanes")),
+            (b"HGET", key(b"metrics:completed"), b"count"),
+            (b"HGET", key(b"metrics:failed"), b"count"),
+        ),
+    ),
+}
+
+
+class Replies:
+    """Reads replies off a socket; only as much of RESP2 as it takes to count them and to find errors."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.stream = connection.makefile("rb")
+
+    def take(self) -> None:
+        line = self.stream.readline()
+        if line[:1] == b"-" or not line:
+            raise SystemExit(f"the server answered {line!r}")
+        if line[:1] == b"$" and line != b"$-1\r\n":
+            self.stream.read(int(line[1:]) + 2)
+        elif line[:1] == b"*":
+            for _ in range(int(line[1:])):
+                self.take()
+
+
+class Counter:
+    """A server under callgrind. TIME is the mark between what is counted apart: it makes callgrind write a dump."""
+
+    def __init__(self, server: str, module: str, directory: str) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.out = Path(directory) / "out"
+        self.dumps = 0
+        settings = {
+            "port": port,
+            "bind": "127.0.0.1",
+            "dir": directory,
+            "save": "",
+            "hash-seed": "emq",
+            "hash-max-listpack-value": 256,
+            "loadmodule": module,
+        }
+        self.process = subprocess.Popen(
+            [
+                "valgrind",
+                "--tool=callgrind",
+                "--toggle-collect=processCommand",
+                "--dump-before=timeCommand",
+                f"--callgrind-out-file={self.out}",
+                server,
+                *(word for name, value in settings.items() for word in (f"--{name}", str(value))),
+            ],
+            stdout=(Path(directory) / "log").open("wb"),
+            stderr=subprocess.STDOUT,
+        )
+        self.connection = self.connect(port, Path(directory) / "log")
+        self.replies = Replies(self.connection)
+
+    def connect(self, port: int, log: Path) -> socket.socket:
+        for _ in range(600):
+            try:
+                return socket.create_connection(("127.0.0.1", port))
+            except OSError:
+                if self.process.poll() is not None:
+                    break
+                time.sleep(0.1)
+        self.stop()
+        raise SystemExit(f"the server did not start\n{log.read_text(errors='replace')}")
+
+    def run(self, commands: Commands) -> int:
+        """Sends the commands, pipelined; answers the number of instructions that they took."""
+        waiting: list[bytes] = []
+
+        def flush() -> None:
+            self.connection.sendall(b"".join(waiting))
+            for _ in waiting:
+                self.replies.take()
+            waiting.clear()
+
+        for command in (*commands, (b"TIME",)):
+            words = b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in command)
+            waiting.append(b"*%d\r\n%b" % (len(command), words))
+            if len(waiting) == 50:
+                flush()
+        flush()
+        self.dumps += 1
+        return self.count(Path(f"{self.out}.{self.dumps}"))
+
+    @staticmethod
+    def count(dump: Path) -> int:
+        for line in dump.read_text().splitlines():
+            if line.startswith("summary:"):
+                return int(line.split()[1])
+        raise SystemExit(f"{dump} has no summary")
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+
+
+def measure(counter: Counter, case: Case) -> dict[str, int]:
+    def fresh() -> None:
+        counter.run((*backlog(), *case.jobs(JOBS)))
+
+    fresh()
+    native = counter.run(case.native(job) for job in JOBS)
+    fresh()
+    core = counter.run(command for job in JOBS for command in case.core(job))
+    return {"native": native // CALLS, "core": core // CALLS}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="command", help=f"some of: {' '.join(CASES)}")
+    parser.add_argument("--record", action="store_true", help="write what was counted to tests/ir.json")
+    parser.add_argument("--module", default=str(HERE.parent / "build/emq.so"))
+    parser.add_argument("--server", default=DEFAULT_SERVER, help="a valkey-server with libc's malloc")
+    options = parser.parse_args()
+    names = options.names or list(CASES)
+    if unknown := [name for name in names if name not in CASES]:
+        parser.error(f"no such command: {' '.join(unknown)}")
+    if not shutil.which("valgrind"):
+        parser.error("valgrind is missing (Debian: apt-get install valgrind)")
+    if not os.access(options.server, os.X_OK):
+        parser.error(f"there is no {options.server}: run ci/servers, or name a server with --server")
+
+    recorded = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    counted: dict[str, dict[str, int]] = {}
+    slower = []
+    print(f"{'command':<10} {'native':>8} {'core':>8} {'ratio':>6}   {'recorded':>8} {'change':>7}")
+    with tempfile.TemporaryDirectory() as directory:
+        counter = Counter(options.server, options.module, directory)
+        try:
+            for name in names:
+                now = counted[name] = measure(counter, CASES[name])
+                then = recorded.get(name)
+                line = f"{name:<10} {now['native']:>8} {now['core']:>8} {now['native'] / now['core']:>6.2f}"
+                if then:
+                    change = now["native"] / then["native"]
+                    # What the surroundings did to the core commands they did to the module too.
+                    surroundings = max(1.0, now["core"] / then["core"])
+                    line += f"   {then['native']:>8} {change - 1:>+7.1%}"
+                    if change > TOLERANCE * surroundings:
+                        slower.append(name)
+                print(line, flush=True)
+        finally:
+            counter.stop()
+
+    if options.record:
+        RECORD.write_text(json.dumps({**recorded, **counted}, indent=2) + "\n")
+        return 0
+    if missing := [name for name in names if name not in recorded]:
+        print(f"not recorded: {' '.join(missing)} (run tests/ir.py --record)")
+    if slower:
+        print(f"more than {TOLERANCE - 1:.0%} above the record: {' '.join(slower)}")
+    return 1 if slower or missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
