@@ -27,6 +27,34 @@ typedef struct emq_call emq_call;
     X(state)                                                                                                                               \
     X(counts)                                                                                                                              \
     X(peek)                                                                                                                                \
+    X(menqueue)                                                                                                                            \
+    X(mclaim)                                                                                                                              \
+    X(mcomplete)                                                                                                                           \
+    X(mextend)                                                                                                                             \
+    X(genqueue)                                                                                                                            \
+    X(gclaim)                                                                                                                              \
+    X(gwclaim)                                                                                                                             \
+    X(gmclaim)                                                                                                                             \
+    X(gpause)                                                                                                                              \
+    X(gresume)                                                                                                                             \
+    X(glimit)                                                                                                                              \
+    X(gweight)                                                                                                                             \
+    X(greassign)                                                                                                                           \
+    X(gdrain)                                                                                                                              \
+    X(greap)                                                                                                                               \
+    X(gcounts)                                                                                                                             \
+    X(pause)                                                                                                                               \
+    X(resume)                                                                                                                              \
+    X(drain)                                                                                                                               \
+    X(obliterate)                                                                                                                          \
+    X(remove)                                                                                                                              \
+    X(reprocess)                                                                                                                           \
+    X(update)                                                                                                                              \
+    X(progress)                                                                                                                            \
+    X(log)                                                                                                                                 \
+    X(repeat)                                                                                                                              \
+    X(unrepeat)                                                                                                                            \
+    X(fire)                                                                                                                                \
     X(version)                                                                                                                             \
     X(capabilities)
 

@@ -115,9 +115,23 @@ void emq_list_prepend(emq_call *call, emq_key *key, ValkeyModuleString *element)
     push(call, key, element, VALKEYMODULE_LIST_HEAD, LPUSH, "lpush");
 }
 
-bool emq_list_take(emq_call *call, emq_key *key, long long count, ValkeyModuleString *element) {
+static bool is_head(emq_call *call, emq_key *key, ValkeyModuleString *element) {
+    ValkeyModuleString *head = ValkeyModule_ListGet(emq_store_handle(call, key), 0);
+    bool same = head && emq_string_equal(head, element);
+    if (head) ValkeyModule_FreeString(NULL, head);
+    return same;
+}
+
+bool emq_list_take(emq_call *call, emq_key *key, ValkeyModuleString *element) {
+    if (is_head(call, key, element)) {
+        ValkeyModule_ListDelete(key->handle, 0);
+        shrunk(call, key, VALKEYMODULE_NOTIFY_LIST, "lrem");
+        emq_effects_flush(call, key);
+        ValkeyModule_Replicate(call->ctx, "LREM", "sls", key->name, 1LL, element);
+        return true;
+    }
     emq_store_release(call, key);
-    return answer(call, ValkeyModule_Call(call->ctx, "LREM", "!sls", key->name, count, element)) > 0;
+    return answer(call, ValkeyModule_Call(call->ctx, "LREM", "!sls", key->name, 1LL, element)) > 0;
 }
 
 void emq_list_trim(emq_call *call, emq_key *key, long long first, long long last) {

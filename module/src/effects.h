@@ -29,22 +29,22 @@ void emq_hash_take(emq_call *call, emq_key *key, ValkeyModuleString *field);
 void emq_set_put(emq_call *call, emq_queue_key set, ValkeyModuleString *member);
 void emq_set_take(emq_call *call, emq_queue_key set, ValkeyModuleString *member);
 
-/* RPUSH; LPUSH; LREM with count as the server has it; LTRIM. */
+/* RPUSH; LPUSH; LREM of the first such element, which answers whether there was one; LTRIM. */
 void emq_list_append(emq_call *call, emq_key *key, ValkeyModuleString *element);
 void emq_list_prepend(emq_call *call, emq_key *key, ValkeyModuleString *element);
-bool emq_list_take(emq_call *call, emq_key *key, long long count, ValkeyModuleString *element);
+bool emq_list_take(emq_call *call, emq_key *key, ValkeyModuleString *element);
 void emq_list_trim(emq_call *call, emq_key *key, long long first, long long last);
 
 /* SET. */
 void emq_string_put(emq_call *call, emq_key *key, ValkeyModuleString *value);
 
-/* DEL, if the key exists. The name is kept or released with the key as before. */
+/* DEL, if the key exists. */
 void emq_key_delete(emq_call *call, emq_key *key);
 
 /* PUBLISH, to the subscribers of replicas too, not to the append-only file. */
 void emq_publish(emq_call *call, ValkeyModuleString *channel, ValkeyModuleString *text);
 
-/* Replicates what waits on one key; on all keys. */
+/* Replicates what waits on one key; the deletions, which come last. */
 void emq_effects_flush(emq_call *call, emq_key *key);
 void emq_effects_flush_deleted(emq_call *call);
 

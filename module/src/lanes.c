@@ -78,7 +78,7 @@ void emq_lane_tune(emq_call *call, emq_lane *lane) {
         emq_list_append(call, emq_store_key(call, EMQ_RING), lane->group);
         call->wakes++;
     } else if (!serviceable && lane->offered) {
-        emq_list_take(call, emq_store_key(call, EMQ_RING), 0, lane->group);
+        emq_list_take(call, emq_store_key(call, EMQ_RING), lane->group);
     }
     lane->offered = serviceable;
 }
@@ -100,7 +100,8 @@ void emq_lane_search(emq_call *call, emq_lane *lane) {
 
 void emq_lane_rotate(emq_call *call, emq_lane *lane) {
     emq_key *ring = emq_store_key(call, EMQ_RING);
-    emq_list_take(call, ring, 1, lane->group);
+    if (emq_store_length(call, ring) < 2) return;
+    emq_list_take(call, ring, lane->group);
     emq_list_append(call, ring, lane->group);
 }
 

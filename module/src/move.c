@@ -8,15 +8,23 @@
 #include "reply.h"
 #include "steps.h"
 
-/* The first entries of a place with a score that has come, split into live and stale. Rows are loaded. */
-static bool collect_due(emq_call *call, emq_key *place, emq_heads *due) {
+static bool is_of(emq_call *call, emq_job *job, ValkeyModuleString *group) {
+    ValkeyModuleString *own = emq_job_field(call, job, EMQ_GROUP);
+    return !group || (own && emq_string_equal(own, group));
+}
+
+/* Of the first `scan` entries of a place with a score that has come, the first LIMIT, of that group if one is given, split
+ * into live and stale. Rows are loaded. */
+static bool collect_due(emq_call *call, emq_key *place, size_t scan, ValkeyModuleString *group, emq_heads *due) {
     emq_vector ids = {0};
-    emq_store_lowest(call, place, (double)call->now_ms, (size_t)call->args.limit, &ids);
+    emq_store_lowest(call, place, (double)call->now_ms, scan, &ids);
     bool sound = true;
-    for (uint32_t i = 0; sound && i < ids.count; i++) {
+    for (uint32_t i = 0; sound && i < ids.count && due->live.count + due->stale.count < call->args.limit; i++) {
         bool stale = true;
         emq_job *job = emq_job_of(call, emq_vector_at(&ids, i));
-        sound = emq_job_load(call, job) && emq_job_stale(call, job, place, &stale);
+        sound = emq_job_load(call, job);
+        if (!sound || !is_of(call, job, group)) continue;
+        sound = emq_job_stale(call, job, place, &stale);
         emq_vector_add(stale ? &due->stale : &due->live, job);
     }
     emq_vector_free(&ids);
@@ -34,7 +42,7 @@ static bool see_promotion(emq_call *call, emq_heads *due) {
 void cmd_promote(emq_call *call) {
     emq_key *schedule = emq_store_key(call, EMQ_SCHEDULE);
     emq_heads due = {0};
-    if (collect_due(call, schedule, &due) && see_promotion(call, &due)) {
+    if (collect_due(call, schedule, call->args.limit, NULL, &due) && see_promotion(call, &due)) {
         for (uint32_t i = 0; i < due.stale.count; i++) emq_drop(call, emq_vector_at(&due.stale, i), schedule, NULL);
         for (uint32_t i = 0; i < due.live.count; i++) {
             emq_job *job = emq_vector_at(&due.live, i);
@@ -58,19 +66,28 @@ static bool see_reaping(emq_call *call, emq_heads *late) {
 static void reap(emq_call *call, emq_job *job) {
     emq_leave(call, job, emq_store_key(call, EMQ_ACTIVE));
     if (emq_job_last(call, job, call->args.max)) return emq_die(call, job, emq_words[EMQ_W_EXPIRED], 0);
-    ValkeyModuleString *attempts = emq_job_field(call, job, EMQ_ATTEMPTS);
-    if (attempts) emq_job_set(call, job, EMQ_REAPED, attempts);
+    emq_job_set(call, job, EMQ_REAPED, emq_store_number(call, job->attempts));
     emq_join(call, job);
+}
+
+static void reap_all(emq_call *call, emq_heads *late) {
+    if (!see_reaping(call, late)) return;
+    emq_key *active = emq_store_key(call, EMQ_ACTIVE);
+    for (uint32_t i = 0; i < late->stale.count; i++) emq_drop(call, emq_vector_at(&late->stale, i), active, NULL);
+    for (uint32_t i = 0; i < late->live.count; i++) reap(call, emq_vector_at(&late->live, i));
+    emq_reply_integer(call, late->live.count);
 }
 
 /* EMQ.REAP queue [LIMIT n] [MAX m] */
 void cmd_reap(emq_call *call) {
-    emq_key *active = emq_store_key(call, EMQ_ACTIVE);
     emq_heads late = {0};
-    if (collect_due(call, active, &late) && see_reaping(call, &late)) {
-        for (uint32_t i = 0; i < late.stale.count; i++) emq_drop(call, emq_vector_at(&late.stale, i), active, NULL);
-        for (uint32_t i = 0; i < late.live.count; i++) reap(call, emq_vector_at(&late.live, i));
-        emq_reply_integer(call, late.live.count);
-    }
+    if (collect_due(call, emq_store_key(call, EMQ_ACTIVE), call->args.limit, NULL, &late)) reap_all(call, &late);
+    emq_heads_free(&late);
+}
+
+/* EMQ.GREAP queue group [LIMIT n] [MAX m] */
+void cmd_greap(emq_call *call) {
+    emq_heads late = {0};
+    if (collect_due(call, emq_store_key(call, EMQ_ACTIVE), EMQ_SCAN, call->args.group, &late)) reap_all(call, &late);
     emq_heads_free(&late);
 }

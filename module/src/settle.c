@@ -41,6 +41,42 @@ void cmd_complete(emq_call *call) {
     emq_reply_integer(call, 1);
 }
 
+/* Finds the places of all members, and sees what their ends may touch. Rows come first: their kind and soundness matter
+ * even where a key that only another row names is wrong. */
+static bool see_members(emq_call *call, emq_key **places) {
+    const emq_args *args = &call->args;
+    for (int i = 0; i < args->member_count; i++) {
+        emq_job *job = emq_job_of(call, args->members[2 * i]);
+        if (!emq_job_load(call, job) || (job->exists && !emq_job_place(call, job, &places[i]))) return false;
+    }
+    for (int i = 0; i < args->member_count; i++) {
+        emq_job *job = emq_job_of(call, args->members[2 * i]);
+        if (job->exists && (!emq_lane_see_job(call, job) || !emq_see_up(call, job, false))) return false;
+    }
+    return true;
+}
+
+static int complete_member(emq_call *call, emq_job *job, ValkeyModuleString *token, emq_key *place) {
+    if (!job->exists) return 0;
+    if (!holds_token(call, job, token) || !emq_job_owned(call, job, place)) return -1;
+    emq_finish(call, job, place, job->id);
+    return 1;
+}
+
+/* EMQ.MCOMPLETE queue id token [id token ...] */
+void cmd_mcomplete(emq_call *call) {
+    const emq_args *args = &call->args;
+    emq_key **places = ValkeyModule_Calloc((size_t)args->member_count, sizeof *places);
+    if (see_members(call, places)) {
+        emq_reply_array(call, (size_t)args->member_count);
+        for (int i = 0; i < args->member_count; i++) {
+            emq_job *job = emq_job_of(call, args->members[2 * i]);
+            emq_reply_integer(call, complete_member(call, job, args->members[2 * i + 1], places[i]));
+        }
+    }
+    ValkeyModule_Free(places);
+}
+
 /* EMQ.RETRY queue id token delay max error */
 void cmd_retry(emq_call *call) {
     emq_job *job;
@@ -87,4 +123,29 @@ void cmd_extend(emq_call *call) {
 
     emq_zset_put(call, active, job->id, call->now_ms + call->args.lease_ms);
     emq_reply_integer(call, 1);
+}
+
+/* EMQ.MEXTEND queue lease id token [id token ...] */
+void cmd_mextend(emq_call *call) {
+    const emq_args *args = &call->args;
+    emq_key *active = emq_store_key(call, EMQ_ACTIVE);
+    emq_vector extended = {0}, missed = {0};
+    bool sound = true;
+    for (int i = 0; sound && i < args->member_count; i++) {
+        emq_key *place = NULL;
+        emq_job *job = emq_job_of(call, args->members[2 * i]);
+        sound = emq_job_load(call, job);
+        bool held = sound && job->exists && holds_token(call, job, args->members[2 * i + 1]);
+        if (held) sound = emq_job_place(call, job, &place);
+        emq_vector_add(place == active ? &extended : &missed, job);
+    }
+    if (sound) {
+        for (uint32_t i = 0; i < extended.count; i++) {
+            emq_zset_put(call, active, ((emq_job *)emq_vector_at(&extended, i))->id, call->now_ms + args->lease_ms);
+        }
+        emq_reply_array(call, missed.count);
+        for (uint32_t i = 0; i < missed.count; i++) emq_reply_string(call, ((emq_job *)emq_vector_at(&missed, i))->id);
+    }
+    emq_vector_free(&extended);
+    emq_vector_free(&missed);
 }

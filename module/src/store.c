@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "store.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "call.h"
@@ -45,11 +46,13 @@ ValkeyModuleString *emq_store_number(emq_call *call, int64_t number) {
 
 emq_key *emq_store_key(emq_call *call, emq_queue_key which) {
     emq_key *key = &call->keys[which];
-    if (!key->name) {
-        char text[EMQ_KEY_MAX];
-        key->name = ValkeyModule_CreateString(NULL, text, emq_key_fixed(text, call->queue, call->queue_length, suffixes[which]));
-    }
+    if (!key->name) emq_store_name_fixed(call, key, suffixes[which]);
     return key;
+}
+
+void emq_store_name_fixed(emq_call *call, emq_key *key, const char *suffix) {
+    char text[EMQ_KEY_MAX];
+    key->name = ValkeyModule_CreateString(NULL, text, emq_key_fixed(text, call->queue, call->queue_length, suffix));
 }
 
 void emq_store_name_row(emq_call *call, emq_key *key, const char *id, const char *suffix) {
@@ -155,23 +158,25 @@ ValkeyModuleString *emq_store_string(emq_call *call, emq_key *key) {
     return emq_store_keep(call, ValkeyModule_CreateString(NULL, text, length));
 }
 
-void emq_store_members(emq_call *call, emq_queue_key set, emq_vector *members) {
-    emq_key *key = emq_store_key(call, set);
+/* Adds what a listing command answers about a key, if the key exists. */
+static void list(emq_call *call, const char *command, emq_queue_key which, emq_vector *strings) {
+    emq_key *key = emq_store_key(call, which);
     if (!ValkeyModule_KeyExists(call->ctx, key->name)) return;
-    ValkeyModuleCallReply *reply = ValkeyModule_Call(call->ctx, "SMEMBERS", "s", key->name);
+    ValkeyModuleCallReply *reply = ValkeyModule_Call(call->ctx, command, "s", key->name);
     size_t count = reply ? ValkeyModule_CallReplyLength(reply) : 0;
     for (size_t i = 0; i < count; i++) {
-        ValkeyModuleCallReply *member = ValkeyModule_CallReplyArrayElement(reply, i);
-        emq_vector_add(members, emq_store_keep(call, ValkeyModule_CreateStringFromCallReply(member)));
+        ValkeyModuleCallReply *string = ValkeyModule_CallReplyArrayElement(reply, i);
+        emq_vector_add(strings, emq_store_keep(call, ValkeyModule_CreateStringFromCallReply(string)));
     }
     if (reply) ValkeyModule_FreeCallReply(reply);
 }
 
-void emq_store_elements(emq_call *call, emq_key *key, size_t most, emq_vector *elements) {
-    size_t length = emq_store_length(call, key);
-    for (size_t i = 0; i < length && i < most; i++) {
-        emq_vector_add(elements, emq_store_keep(call, ValkeyModule_ListGet(emq_store_handle(call, key), (long)i)));
-    }
+void emq_store_members(emq_call *call, emq_queue_key set, emq_vector *members) {
+    list(call, "SMEMBERS", set, members);
+}
+
+void emq_store_fields(emq_call *call, emq_queue_key hash, emq_vector *fields) {
+    list(call, "HKEYS", hash, fields);
 }
 
 void emq_store_lowest(emq_call *call, emq_key *key, double ceiling, size_t most, emq_vector *members) {
@@ -195,4 +200,12 @@ bool emq_string_equal(ValkeyModuleString *a, ValkeyModuleString *b) {
     const char *a_text = ValkeyModule_StringPtrLen(a, &a_length);
     const char *b_text = ValkeyModule_StringPtrLen(b, &b_length);
     return a_length == b_length && memcmp(a_text, b_text, a_length) == 0;
+}
+
+static int by_bytes(const void *a, const void *b) {
+    return ValkeyModule_StringCompare(*(ValkeyModuleString *const *)a, *(ValkeyModuleString *const *)b);
+}
+
+void emq_strings_sort(emq_vector *strings) {
+    if (strings->count > 1) qsort(emq_vector_items(strings), strings->count, sizeof(void *), by_bytes);
 }

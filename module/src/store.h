@@ -66,7 +66,8 @@ ValkeyModuleString *emq_store_number(emq_call *call, int64_t number);
 
 emq_key *emq_store_key(emq_call *call, emq_queue_key key);
 
-/* Names of keys that are known by an id, a group or a repeat name. The caller releases what it named. */
+/* Names of other keys: known by a suffix, an id, a group or a repeat name. The caller forgets what it named. */
+void emq_store_name_fixed(emq_call *call, emq_key *key, const char *suffix);
 void emq_store_name_row(emq_call *call, emq_key *key, const char *id, const char *suffix);
 void emq_store_name_lane(emq_call *call, emq_key *key, const char *group, size_t length);
 void emq_store_name_repeat(emq_call *call, emq_key *key, ValkeyModuleString *name);
@@ -102,8 +103,8 @@ ValkeyModuleString *emq_store_string(emq_call *call, emq_key *key);
 /* Members of a set, kept, in no order. */
 void emq_store_members(emq_call *call, emq_queue_key set, emq_vector *members);
 
-/* Elements of a list from its head, kept, at most that many. */
-void emq_store_elements(emq_call *call, emq_key *key, size_t most, emq_vector *elements);
+/* Fields of a hash, kept, in no order. */
+void emq_store_fields(emq_call *call, emq_queue_key hash, emq_vector *fields);
 
 /* Members of a sorted set with score <= ceiling, kept, lowest first, at most that many. */
 void emq_store_lowest(emq_call *call, emq_key *key, double ceiling, size_t most, emq_vector *members);
@@ -112,5 +113,8 @@ void emq_store_lowest(emq_call *call, emq_key *key, double ceiling, size_t most,
 int64_t emq_store_lenient(ValkeyModuleString *string);
 
 bool emq_string_equal(ValkeyModuleString *a, ValkeyModuleString *b);
+
+/* Sorts strings by their bytes. */
+void emq_strings_sort(emq_vector *strings);
 
 #endif

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "wire.h"
-
 ValkeyModuleString *emq_fields[EMQ_FIELDS];
 ValkeyModuleString *emq_words[EMQ_WORDS];
 

@@ -6,6 +6,7 @@
 #define EMQ_WORDS_H
 
 #include "valkey_api.h"
+#include "wire.h"
 
 /* X(identifier, text): fields of a row, except the payload, which is never held. */
 #define EMQ_ROW_FIELDS(X)                                                                                                                  \
@@ -41,6 +42,7 @@ typedef enum emq_field {
     X(EMQ_W_TEMPLATE, "template")                                                                                                          \
     X(EMQ_W_ZERO, "0")                                                                                                                     \
     X(EMQ_W_ONE, "1")                                                                                                                      \
+    X(EMQ_W_NOTHING, "")                                                                                                                   \
     X(EMQ_W_EXPIRED, EMQ_LAST_ERROR_EXPIRED)                                                                                               \
     X(EMQ_W_REMOVED, EMQ_ERROR_REMOVED)                                                                                                    \
     X(EMQ_W_FENCE, EMQ_FENCE_KEY)
