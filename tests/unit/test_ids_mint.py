@@ -321,6 +321,36 @@ def test_a_fork_amid_minting_threads_leaves_a_mint_that_works() -> None:
     assert len(set(itertools.chain(*minted))) == 1000
 
 
+def test_a_child_that_has_its_parents_pid_in_another_namespace_is_no_twin() -> None:
+    ids.mint()
+    parent = os.getpid()
+
+    def child() -> Iterator[str]:
+        os.getpid = lambda: parent
+        yield ids.mint()
+
+    pid, source = in_child(child)
+    (theirs,) = harvest(pid, source)
+    reap(pid)
+
+    assert JobId(theirs).node != JobId(ids.mint()).node
+
+
+def test_a_child_that_mints_nothing_does_not_hold_its_parents_node() -> None:
+    script = """if True:
+        import os, sys
+        from emq_native import ids
+        print(ids.node().number, flush=True)
+        if os.fork() == 0:
+            sys.stdin.read()
+    """
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        node = int(process.stdout.readline())
+        process.wait()
+        Lease(node).release()
+
+
 def test_a_child_of_a_configured_process_gets_another_node_until_it_is_configured() -> None:
     mint = Mint(Clock())
     mint.configure(1000)
