@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -23,7 +23,7 @@ from .host import OwnServer
 from .lab import Lab
 from .wire import Error, Wire, WireLost
 
-__all__ = ["CASES", "Case", "Outcome", "Report", "Result", "judge", "run"]
+__all__ = ["CASES", "Case", "Outcome", "Report", "Result", "judge", "results", "run"]
 
 load()
 
@@ -80,17 +80,21 @@ def run(
     only: Collection[str] = (),
     protocols: Collection[int] = (2, 3),
     own_server: OwnServer | None = None,
+    each: Callable[[Result], object] | None = None,
 ) -> Report:
     """Run the cases against the node at `url`.
 
     executor: NATIVE or SCRIPTED; by default the one whose identity the fence of the node holds. only: numbers of cases
-    (default: all). own_server: the node is ours, so that every case may run.
+    (default: all). own_server: the node is ours, so that every case may run. each: is told every result as it comes.
     Raises ValueError when the executor cannot be told, WireLost when the node cannot be reached.
     """
     with Wire(url) as wire:
         chosen = executor or _executor_of(wire)
         report = Report(url, chosen.name, _server(wire))
-    report.results.extend(results(url, chosen, only=only, protocols=protocols, own_server=own_server))
+    for result in results(url, chosen, only=only, protocols=protocols, own_server=own_server):
+        report.results.append(result)
+        if each is not None:
+            each(result)
     return report
 
 
@@ -137,8 +141,8 @@ def judge(case: Case, url: str, executor: Executor, protocol: int, own_server: O
             return result(Outcome.FAIL, mismatch.what, repr(mismatch.expected), repr(mismatch.found))
         except WireLost as lost:
             return result(Outcome.FAIL, "the connection holds", "a reply", lost)
-        except AssertionError as error:
-            return result(Outcome.FAIL, "the case can be prepared", "no error", error)
+        except Exception as error:
+            return result(Outcome.FAIL, "the case runs to its end", "no exception", repr(error))
     return result(Outcome.OK)
 
 

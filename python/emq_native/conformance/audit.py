@@ -19,13 +19,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from .wire import Error, Reply
+from .wire import Error, Map, Reply, Wire, Word
 
-Call = Callable[..., Reply]
 Value = bytes | dict[bytes, bytes] | list[bytes] | frozenset[bytes] | dict[bytes, float]
 
 FIXED: Final[Mapping[str, str]] = {
@@ -104,18 +103,19 @@ Snapshot = Mapping[bytes, Key]
 """Every key of a queue by its name without the queue's prefix."""
 
 
-def snapshot(call: Call, queue_key: bytes) -> dict[bytes, Key]:
-    """Read every key of a queue. `call` sends one plain command on RESP2; nothing else may write meanwhile."""
+def snapshot(wire: Wire, queue_key: bytes) -> dict[bytes, Key]:
+    """Read every key of a queue over a RESP2 connection. Nothing else may write meanwhile."""
     prefix = queue_key + b":"
-    return {name[len(prefix) :]: read_key(call, name) for name in sorted(keys(call, prefix + b"*"))}
+    names = sorted(keys(wire, prefix + b"*"))
+    return {name[len(prefix) :]: key for name, key in zip(names, read_keys(wire, names), strict=True)}
 
 
-def keys(call: Call, pattern: bytes) -> set[bytes]:
+def keys(wire: Wire, pattern: bytes) -> set[bytes]:
     """The names of all keys that match a glob pattern."""
     found: set[bytes] = set()
     cursor = b"0"
     while True:
-        reply = call("SCAN", cursor, "MATCH", pattern, "COUNT", 1000)
+        reply = wire.call("SCAN", cursor, "MATCH", pattern, "COUNT", 1000)
         if not isinstance(reply, list):
             raise AssertionError(f"SCAN answered {reply!r}")
         head, names = reply
@@ -127,25 +127,50 @@ def keys(call: Call, pattern: bytes) -> set[bytes]:
         cursor = head
 
 
-def read_key(call: Call, name: bytes) -> Key:
+def read_key(wire: Wire, name: bytes) -> Key:
     """Read one key of any plain type."""
-    kind = getattr(call("TYPE", name), "text", "none")
-    expiry = call("PEXPIRETIME", name)
-    assert isinstance(expiry, int)
-    value: Value
-    if kind == "string":
-        value = _bytes(call("GET", name))
-    elif kind == "hash":
-        value = _pairs(call("HGETALL", name))
-    elif kind == "list":
-        value = _items(call("LRANGE", name, 0, -1))
-    elif kind == "set":
-        value = frozenset(_items(call("SMEMBERS", name)))
-    elif kind == "zset":
-        value = {member: float(score) for member, score in _pairs(call("ZRANGE", name, 0, -1, "WITHSCORES")).items()}
-    else:
-        value = _bytes(call("DUMP", name))
-    return Key(kind, value, None if expiry < 0 else expiry)
+    return read_keys(wire, [name])[0]
+
+
+def read_keys(wire: Wire, names: Sequence[bytes]) -> list[Key]:
+    """Read keys of any plain type."""
+    found: list[Key] = []
+    for start in range(0, len(names), 500):
+        some = names[start : start + 500]
+        about = wire.pipeline([(command, name) for name in some for command in ("TYPE", "PEXPIRETIME")])
+        types = [getattr(reply, "text", "none") for reply in about[::2]]
+        values = wire.pipeline([_reading(kind, name) for kind, name in zip(types, some, strict=True)])
+        for kind, expiry, value in zip(types, about[1::2], values, strict=True):
+            assert isinstance(expiry, int)
+            found.append(Key(kind, _value(kind, value), None if expiry < 0 else expiry))
+    return found
+
+
+_READ: Final[Mapping[str, tuple[str, ...]]] = {
+    "string": ("GET",),
+    "hash": ("HGETALL",),
+    "list": ("LRANGE", "0", "-1"),
+    "set": ("SMEMBERS",),
+    "zset": ("ZRANGE", "0", "-1", "WITHSCORES"),
+}
+
+
+def _reading(kind: str, name: bytes) -> list[Word]:
+    """The command that reads a whole key."""
+    command, *rest = _READ.get(kind, ("DUMP",))
+    return [command, name, *rest]
+
+
+def _value(kind: str, reply: Reply) -> Value:
+    if kind == "hash":
+        return _pairs(reply)
+    if kind == "list":
+        return _items(reply)
+    if kind == "set":
+        return frozenset(_items(reply))
+    if kind == "zset":
+        return {member: float(score) for member, score in _pairs(reply).items()}
+    return _bytes(reply)
 
 
 def _bytes(reply: Reply) -> bytes:
@@ -427,8 +452,6 @@ def _subkeys(known: Snapshot, rows: Rows, report: _Report) -> None:
 
 def counts_of(reply: Reply) -> dict[str, int]:
     """The reply of COUNTS, map or flat array, as a dict."""
-    from .wire import Map
-
     if isinstance(reply, Error):
         raise AssertionError(f"COUNTS answered {reply.text}")
     pairs = reply.pairs if isinstance(reply, Map) else ()

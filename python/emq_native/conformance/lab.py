@@ -255,26 +255,26 @@ class Lab:
 
     def data(self, queue: str | None = None) -> dict[bytes, auditor.Key]:
         """Every key of the queue by its suffix."""
-        return auditor.snapshot(self.control.call, self.key("", queue)[:-1].encode())
+        return auditor.snapshot(self.control, self.key("", queue)[:-1].encode())
 
     def scores(self, place: str) -> dict[str, float]:
         """Members and scores of a sorted set of the queue, lowest first."""
-        value = auditor.read_key(self.control.call, self.key(place).encode()).value
+        value = auditor.read_key(self.control, self.key(place).encode()).value
         return {m.decode(): score for m, score in value.items()} if isinstance(value, dict) else {}  # type: ignore[misc]
 
     def record(self, suffix: str) -> dict[str, bytes]:
         """Fields of a hash of the queue."""
-        value = auditor.read_key(self.control.call, self.key(suffix).encode()).value
+        value = auditor.read_key(self.control, self.key(suffix).encode()).value
         return {name.decode(): item for name, item in value.items()} if isinstance(value, dict) else {}  # type: ignore[misc]
 
     def items(self, suffix: str) -> list[bytes]:
         """Items of a list of the queue."""
-        value = auditor.read_key(self.control.call, self.key(suffix).encode()).value
+        value = auditor.read_key(self.control, self.key(suffix).encode()).value
         return value if isinstance(value, list) else []
 
     def members(self, suffix: str) -> frozenset[bytes]:
         """Members of a set of the queue."""
-        value = auditor.read_key(self.control.call, self.key(suffix).encode()).value
+        value = auditor.read_key(self.control, self.key(suffix).encode()).value
         return value if isinstance(value, frozenset) else frozenset()
 
     def fields_of(self, job: str) -> dict[str, bytes]:
@@ -288,7 +288,7 @@ class Lab:
 
     def _groups(self) -> list[bytes]:
         prefix = self.key("g:").encode()
-        return [name[len(prefix) : -8] for name in sorted(auditor.keys(self.control.call, prefix + b"*:pending"))]
+        return [name[len(prefix) : -8] for name in sorted(auditor.keys(self.control, prefix + b"*:pending"))]
 
     def exists(self, suffix: str) -> bool:
         """Whether a key of the queue is there."""
@@ -296,7 +296,7 @@ class Lab:
 
     def settled_keys(self, job: str) -> list[str]:
         """The names of all keys that belong to one job."""
-        return sorted(name.decode() for name in auditor.keys(self.control.call, self.row(job).encode() + b"*"))
+        return sorted(name.decode() for name in auditor.keys(self.control, self.row(job).encode() + b"*"))
 
     # -- judging -------------------------------------------------------------------------------------------------------
 
@@ -371,7 +371,7 @@ class Lab:
     @contextmanager
     def fence_as(self, value: Word | None) -> Iterator[None]:
         """The fence with another value (None: absent) as long as the block runs. For servers of our own."""
-        old = auditor.read_key(self.control.call, self.fence.encode())
+        old = auditor.read_key(self.control, self.fence.encode())
         self.plain("DEL", self.fence)
         if value is not None:
             self.plain("SET", self.fence, value)
@@ -518,7 +518,7 @@ class Lab:
     def wipe(self, queue: str | None = None) -> None:
         """Delete every key of a queue (all queues of the lab when none is named)."""
         for name in [queue] if queue else list(self._queues):
-            found = sorted(auditor.keys(self.control.call, self.key("*", name).encode()))
+            found = sorted(auditor.keys(self.control, self.key("*", name).encode()))
             for start in range(0, len(found), 500):
                 self.plain("DEL", *found[start : start + 500])
             if queue:

@@ -143,6 +143,8 @@ def loading(lab: Lab) -> None:
         wire = lab.connect(2, server.url)
         wire.call("SET", lab.fence, identity(lab))
         wire.pipeline([["SET", f"filler:{number}", "x" * 100] for number in range(1000)])
+        wire.call("BGREWRITEAOF")  # a server that loads a snapshot looks at its connections more often
+        lab.until(lambda: "aof_rewrite_in_progress:0" in str(wire.call("INFO", "persistence")), "the rewrite is over")
         wire.close()
         server.restart(ready=False)
         probe = Wire(server.url)

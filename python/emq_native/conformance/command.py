@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`emq-native conformance`: the cases of the contract against any node, for people and for CI."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import click
+
+from ..executors import NATIVE, SCRIPTED
+from . import CASES, Outcome, Report, Result, run
+from .host import CONFIG, OwnServer
+from .wire import WireLost
+
+EXECUTORS = {"native": NATIVE, "scripted": SCRIPTED}
+NO_VERDICT = 3
+"""Exit code when no case could be run: the node cannot be reached, or says nothing about its executor."""
+
+
+@click.command()
+@click.option(
+    "--url", help="The node: redis, rediss, valkey, valkeys or unix. Without it a server of our own is started."
+)
+@click.option("--executor", type=click.Choice(sorted(EXECUTORS)), help="Default: the one that the fence names.")
+@click.option("--only", multiple=True, metavar="CASE", help="Number of a case, for example C043. Repeatable.")
+@click.option("--protocol", "protocols", type=click.Choice(["2", "3"]), multiple=True, help="Default: RESP2 and RESP3.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of lines.")
+@click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write a JUnit report to this file too.")
+def conformance(
+    url: str | None,
+    executor: str | None,
+    only: tuple[str, ...],
+    protocols: tuple[str, ...],
+    as_json: bool,
+    junit: Path | None,
+) -> None:
+    """Run the conformance cases of the contract against a node.
+
+    The cases use queues of their own and delete them; nothing else on the node is changed. A case that would need to
+    restart or fill the server is run only against a server of our own.
+
+    Exit code: 0 nothing failed, 1 a case failed, 3 no case could be run.
+    """
+    chosen = [int(protocol) for protocol in protocols] or [2, 3]
+    numbers = [number.upper() for number in only]
+    unknown = sorted(set(numbers) - set(CASES))
+    if unknown:
+        raise click.BadParameter(f"unknown: {', '.join(unknown)}", param_hint="--only")
+
+    def show(result: Result) -> None:
+        if not as_json:
+            _line(result)
+
+    try:
+        report = (
+            _on_own_server(executor or "native", numbers, chosen, show)
+            if url is None
+            else run(url, EXECUTORS[executor] if executor else None, only=numbers, protocols=chosen, each=show)
+        )
+    except (ValueError, WireLost, OSError) as error:
+        click.echo(f"cannot run: {error}", err=True)
+        sys.exit(NO_VERDICT)
+    if as_json:
+        click.echo(json.dumps(document(report), indent=2))
+    else:
+        click.echo(summary(report))
+    if junit is not None:
+        junit.write_text(xml(report), encoding="utf-8")
+    sys.exit(0 if report.ok else 1)
+
+
+def _on_own_server(executor: str, only: list[str], protocols: list[int], each: Any) -> Report:
+    from ..server import Server
+
+    native = executor == "native"
+    with Server(module=native, config=CONFIG) as server:
+        with server.client() as client:
+            client.set("{emq}:version", EXECUTORS[executor].identity)
+        host = OwnServer(server, native)
+        return run(server.url, EXECUTORS[executor], only=only, protocols=protocols, own_server=host, each=each)
+
+
+def _line(result: Result) -> None:
+    head = f"{result.case.number} {result.outcome.value}"
+    tail = f"  resp{result.protocol}  {result.case.title}"
+    if result.outcome is Outcome.FAIL:
+        click.secho(head + tail, fg="red")
+        click.echo(f"     {result.what}\n     expected {result.expected}\n     found    {result.found}")
+    elif result.outcome is Outcome.OK:
+        click.echo(head + tail)
+    else:
+        click.secho(f"{head}{f' ({result.what})' if result.what else ''}{tail}", dim=True)
+
+
+def summary(report: Report) -> str:
+    """One line that says how the run ended."""
+    counts = report.counts()
+    parts = [f"{counts[outcome]} {outcome.value}" for outcome in Outcome if counts[outcome]]
+    return f"{report.executor} on Valkey {report.server}: {', '.join(parts) or 'nothing was run'}"
+
+
+def document(report: Report) -> dict[str, Any]:
+    """The report as plain data."""
+    return {
+        "url": report.url,
+        "executor": report.executor,
+        "server": report.server,
+        "ok": report.ok,
+        "counts": {outcome.value: number for outcome, number in report.counts().items()},
+        "results": [
+            {
+                "case": result.case.number,
+                "title": result.case.title,
+                "protocol": result.protocol,
+                "outcome": result.outcome.value,
+                "what": result.what,
+                "expected": result.expected,
+                "found": result.found,
+                "seconds": round(result.seconds, 3),
+            }
+            for result in report.results
+        ],
+    }
+
+
+def xml(report: Report) -> str:
+    """The report in the form that CI systems read as JUnit's."""
+    counts = report.counts()
+    skipped = sum(counts.values()) - counts[Outcome.OK] - counts[Outcome.FAIL]
+    suite = ET.Element(
+        "testsuite",
+        name=f"emq-native conformance, {report.executor}",
+        tests=str(len(report.results)),
+        failures=str(counts[Outcome.FAIL]),
+        skipped=str(skipped),
+        errors="0",
+    )
+    for result in report.results:
+        test = ET.SubElement(
+            suite,
+            "testcase",
+            classname=f"conformance.{report.executor}.resp{result.protocol}",
+            name=f"{result.case.number} {result.case.title}",
+            time=f"{result.seconds:.3f}",
+        )
+        if result.outcome is Outcome.FAIL:
+            failure = ET.SubElement(test, "failure", message=_printable(result.what))
+            failure.text = _printable(f"expected {result.expected}\nfound    {result.found}")
+        elif result.outcome is not Outcome.OK:
+            ET.SubElement(test, "skipped", message=_printable(f"{result.outcome.value} {result.what}".strip()))
+    return ET.tostring(suite, encoding="unicode", xml_declaration=True)
+
+
+def _printable(text: str) -> str:
+    """XML has no way to write most control characters."""
+    return "".join(character if character.isprintable() or character in "\n\t" else "?" for character in text)
