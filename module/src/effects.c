@@ -146,10 +146,10 @@ void emq_string_put(emq_call *call, emq_key *key, ValkeyModuleString *value) {
 }
 
 void emq_key_delete(emq_call *call, emq_key *key) {
-    key->verb = NULL; /* what waited is gone with the key */
-    key->words.count = 0;
     ValkeyModuleKey *handle = emq_store_handle(call, key);
     if (ValkeyModule_KeyType(handle) == VALKEYMODULE_KEYTYPE_EMPTY) return;
+    key->verb = NULL; /* what waited is gone with the key */
+    key->words.count = 0;
     ValkeyModule_UnlinkKey(handle);
     touched(call, key, VALKEYMODULE_NOTIFY_GENERIC, "del");
     emq_vector_add(&call->deleted, ValkeyModule_HoldString(NULL, key->name));
