@@ -409,6 +409,15 @@ def cannot_lease(node: int) -> Lease:
     raise OSError(errno.EPERM, "no sockets here")
 
 
+def test_a_leased_node_is_not_used_in_the_millisecond_in_which_it_was_free() -> None:
+    before = time.time_ns() // 1_000_000
+    node = nodes.acquired()
+    node.release()
+
+    assert node.origin == "leased"
+    assert time.time_ns() // 1_000_000 > before
+
+
 def test_a_held_node_is_passed_over() -> None:
     held = nodes.acquired()
     try:
