@@ -73,14 +73,14 @@ def demonstrate(*, directory: str | None = None, executor: str = "native", worke
     root = os.fsencode(os.path.abspath(directory or sysconfig.get_path("stdlib")))
     files = list(_files(root, frozenset() if directory else INSTALLED))
     if not files:
-        raise InvalidArgument(f"there is no file below {os.fsdecode(root)}")
+        raise InvalidArgument(f"there is no file below {_shown(root)}")
     wire = 6 if executor == "native" else 4
     with Server(module=wire == 6) as server:
         if wire == 6:
             provision.claim(server.client(), wire=6)
         with _stage(len(files)) as stage:
             stage.tell(
-                f"{len(files)} files below {os.fsdecode(root)}, {workers} workers, {executor} executor (wire {wire})"
+                f"{len(files)} files below {_shown(root)}, {workers} workers, {executor} executor (wire {wire})"
             )
             run = _Run(server.url, wire, root, files, stage)
             run.play(workers)
@@ -125,8 +125,12 @@ def _compare(root: bytes, files: list[File], digests: dict[bytes, bytes]) -> lis
 def _verdict(files: list[File], wrong: list[bytes]) -> tuple[str, str]:
     if not wrong:
         return "verdict", f"all {len(files)} digests equal those of the sequential run"
-    shown = ", ".join(os.fsdecode(path) for path in wrong[:5])
+    shown = ", ".join(_shown(path) for path in wrong[:5])
     return "verdict", f"{len(wrong)} of {len(files)} digests DIFFER: {shown}"
+
+
+def _shown(path: bytes) -> str:
+    return path.decode("utf-8", "backslashreplace")
 
 
 # The worker
@@ -377,8 +381,8 @@ class _Run:
             hand.armed = True
         elif what == "holding":
             hand.process.kill()
-            count = len(details[0])
-            self.killed = f"worker {hand.number} (pid {hand.process.pid}), {count} jobs in its hands"
+            held = "1 job" if len(details[0]) == 1 else f"{len(details[0])} jobs"
+            self.killed = f"worker {hand.number} (pid {hand.process.pid}) with {held} in its hands"
             self.stage.tell(f"SIGKILL to {self.killed}")
         elif what == "late":
             self.late = (details[0], hand)

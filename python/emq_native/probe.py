@@ -281,6 +281,9 @@ class Questions:
         return None
 
     def _fence(self, cluster: bool | None, queue: str | None) -> Fence | None:
+        if cluster is None:
+            self.open["fence"] = "the node does not tell whether it runs in cluster mode"
+            return None
         if cluster and queue is None:
             self.open["fence"] = "in cluster mode each queue has its own: name a queue"
             return None
