@@ -14,7 +14,7 @@ from pathlib import Path
 
 import docker
 import pytest
-from docker.errors import DockerException
+from docker.errors import BuildError, DockerException
 from tests.containers.node import Node
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,11 @@ def image(engine: docker.DockerClient, version: str) -> str:
         buildargs={"BASE_IMAGE": base},
         rm=True,
     )
-    built.build()
+    try:
+        built.build()
+    except BuildError as problem:
+        log = "".join(str(step.get("stream", "")) for step in problem.build_log)
+        pytest.fail(f"{problem}\n{log[-3000:]}", pytrace=False)
     built.get_docker_client().client.close()
     return str(built)
 
