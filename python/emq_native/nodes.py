@@ -8,9 +8,9 @@ A lease is an abstract Unix socket bound to the number's name: every user of the
 back however the process ends, and nothing is left behind.
 
 On one host, leased nodes differ. Between hosts, and where nodes are drawn, chance decides: of n processes about
-n * (n - 1) / 2048 pairs have the same number, 2 pairs of 64 processes. Such a pair makes an equal id only when both mint
-in the same millisecond, and then with odds of 1 in 1024 for one id each, of about k in 512 for k ids each, because every
-fresh millisecond starts at a random sequence. A fleet configures its nodes instead.
+n * (n - 1) / 2048 pairs have the same number, 2 pairs of 64 processes. Such a pair makes an equal id only when both
+mint in the same millisecond, and then with odds of 1 in 1024 for one id each, of about k in 512 for k ids each, because
+every fresh millisecond starts at a random sequence. A fleet configures its nodes instead.
 """
 
 from __future__ import annotations

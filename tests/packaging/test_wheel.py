@@ -10,7 +10,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from .conftest import ROOT, Environment, run
+from .conftest import Environment, run
 
 GLIBC_BASE = (2, 34)
 """The oldest glibc that a build on Debian 12 or newer promises to run with: RHEL 9, Ubuntu 22.04, Debian 12."""
@@ -49,11 +49,11 @@ def test_case_91_the_module_is_executable_in_the_wheel(wheel: Path) -> None:
     assert stat.S_IMODE(mode) == 0o755
 
 
-def test_the_wheel_has_what_the_package_needs_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_has_what_the_package_needs_and_nothing_else(wheel: Path, unpacked: Path) -> None:
     names = set(members(wheel))
     sources = {
-        str(path.relative_to(ROOT / "python"))
-        for path in (ROOT / "python/emq_native").rglob("*")
+        str(path.relative_to(unpacked / "python"))
+        for path in (unpacked / "python/emq_native").rglob("*")
         if path.suffix in (".py", ".lua", ".json", ".pyi", ".typed") or path.name == "py.typed"
     }
 
