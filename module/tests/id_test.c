@@ -60,9 +60,9 @@ static void no_byte_outside_the_alphabet_is_a_digit(void) {
         id[13] = (char)byte;
         CHECK(&HERE, (emq_id_decode(id, 14, space, &value) == EMQ_ID_OK) == digit);
         CHECK(&HERE, (emq_job_id_check(id, 14) == EMQ_JOB_ID_OK) == digit);
-        memcpy(id, "AAA00000000000", 14);
-        id[1] = (char)byte;
-        CHECK(&HERE, (emq_id_decode(id, 14, space, &value) == EMQ_ID_OK) == letter);
+        char brand[] = "AAA00000000000";
+        brand[1] = (char)byte;
+        CHECK(&HERE, (emq_id_decode(brand, 14, space, &value) == EMQ_ID_OK) == letter);
     }
 }
 
