@@ -341,6 +341,7 @@ class Server:
             "appendonly": "no",
             "daemonize": "no",
             "shutdown-timeout": 2,
+            "repl-diskless-sync-delay": 0,
         }
         if self._unix_socket:
             settings["unixsocket"] = [shlex.quote(os.path.join(self.directory, "valkey.sock"))]

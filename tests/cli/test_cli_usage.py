@@ -1,0 +1,104 @@
+"""What holds for every command: where the node comes from, one-line errors, exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from tests.cli.conftest import Run
+
+import emq_native
+from emq_native.server import Server
+
+COMMANDS = [
+    ("probe",),
+    ("load",),
+    ("fence", "show"),
+    ("fence", "claim", "--wire", "6"),
+    ("fence", "move", "--from", "4", "--to", "6"),
+]
+each_command = pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+
+
+def test_the_help_lists_the_commands(run: Run) -> None:
+    shown = run("--help")
+    assert shown.exit_code == 0
+    assert [
+        name for name in ("demo", "fence", "load", "module-path", "probe", "serve") if name not in shown.output
+    ] == []
+    assert "Exit codes" in shown.output
+
+
+def test_the_installed_program_tells_its_version(program: str) -> None:
+    answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    assert answer.stdout == f"emq-native, version {emq_native.__version__}\n"
+
+
+def test_the_module_path_is_printed_alone(run: Run) -> None:
+    assert run("module-path").stdout == emq_native.module_path() + "\n"
+
+
+@each_command
+def test_a_missing_node_names_all_ways_to_name_it(run: Run, words: tuple[str, ...]) -> None:
+    shown = run(*words)
+    assert shown.exit_code == 2
+    assert "argument, by --url, or in $EMQ_URL" in shown.stderr
+
+
+@each_command
+def test_a_node_that_does_not_answer_gives_no_verdict(run: Run, nowhere: str, words: tuple[str, ...]) -> None:
+    shown = run(*words, nowhere)
+    assert shown.exit_code == 3
+    assert shown.stdout == ""
+    assert shown.stderr.startswith("emq-native: ")
+    assert shown.stderr.count("\n") == 1
+
+
+@each_command
+def test_a_url_that_is_none_is_a_wrong_command_line(run: Run, words: tuple[str, ...]) -> None:
+    shown = run(*words, "http://localhost")
+    assert shown.exit_code == 2
+    assert "scheme" in shown.stderr
+    assert shown.stderr.count("\n") == 1
+
+
+@each_command
+def test_a_user_without_rights_gives_no_verdict(run: Run, words: tuple[str, ...]) -> None:
+    with Server(module=False, config={"requirepass": "secret"}) as server:
+        shown = run(*words, f"redis://127.0.0.1:{server.port}")
+    assert shown.exit_code == 3
+    assert "NOAUTH" in shown.stderr
+
+
+@pytest.mark.parametrize("form", ["argument", "option", "variable"])
+def test_the_node_is_named_in_three_ways(run: Run, node: Server, form: str) -> None:
+    words = {"argument": [node.url], "option": ["--url", node.url], "variable": []}[form]
+    shown = run("fence", "show", *words, env={"EMQ_URL": node.url} if form == "variable" else {})
+    assert (shown.exit_code, shown.stdout) == (0, "unclaimed\n")
+
+
+def test_the_argument_wins_over_the_variable(run: Run, node: Server, nowhere: str) -> None:
+    assert run("fence", "show", node.url, env={"EMQ_URL": nowhere}).exit_code == 0
+
+
+def test_two_nodes_in_one_command_line_are_refused(run: Run, node: Server, nowhere: str) -> None:
+    shown = run("fence", "show", node.url, "--url", nowhere)
+    assert shown.exit_code == 2
+    assert "two URLs" in shown.stderr
+
+
+def test_a_valkey_url_is_accepted(run: Run, node: Server) -> None:
+    assert run("fence", "show", node.url.replace("redis://", "valkey://")).exit_code == 0
+
+
+def test_an_unknown_command_is_a_wrong_command_line(run: Run) -> None:
+    shown = run("enqueue")
+    assert shown.exit_code == 2
+    assert "enqueue" in shown.stderr
+
+
+def test_a_broken_pipe_is_no_traceback(program: str, node: Server) -> None:
+    answer = subprocess.run(
+        f"{program} probe {node.url} | true", shell=True, capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in answer.stderr
