@@ -9,7 +9,7 @@ for _, name in ipairs({ 'pending', 'active', 'schedule', 'dead', 'held', 'repeat
     see(BASE .. name, 'zset')
 end
 see(BASE .. 'lanes', 'set')
-local outbox = see(BASE .. 'flow:outbox', 'list') and not given.FORCE
+local undelivered = see(BASE .. 'flow:outbox', 'list')
 see_metric('failed')
 if not paused then
     refuse('EMQSTATE not paused')
@@ -40,7 +40,7 @@ plan(BASE .. 'schedule')
 plan(BASE .. 'dead')
 plan(BASE .. 'held')
 local names = left > 0 and call('ZRANGE', BASE .. 'repeat', 0, left - 1) or {}
-if left == limit and #names == 0 and outbox then
+if left == limit and #names == 0 and undelivered and not given.FORCE then
     refuse('EMQSTATE flow outbox is not empty')
 end
 
@@ -66,7 +66,8 @@ local function keys(...)
     end
     return unpack(list)
 end
-if outbox or call('EXISTS', keys('pending', 'active', 'schedule', 'dead', 'held', 'lanes', 'repeat')) > 0 then
+local open = call('EXISTS', keys('pending', 'active', 'schedule', 'dead', 'held', 'lanes', 'repeat'))
+if open > 0 or (not given.FORCE and call('EXISTS', BASE .. 'flow:outbox') == 1) then
     return 1
 end
 call('DEL', keys('metrics:completed', 'metrics:failed', 'metrics:completed:data', 'metrics:failed:data', 'gactive', 'glimit',

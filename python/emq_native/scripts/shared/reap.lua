@@ -21,8 +21,10 @@ local function reap(late, max)
             leave(id, job, BASE .. 'active')
             if last(job, max) then
                 die(id, job, 'lease expired', 0)
+            elseif job.attempts then
+                join(id, job, 'reaped', job.attempts)
             else
-                join(id, job, 'reaped', job.attempts or '0')
+                join(id, job)
             end
         end
     end
