@@ -1,17 +1,17 @@
 """The synchronous connector: sockets that have passed the fence, and transitions carried over them.
 
-Sockets. A `Line` is one connection. It is fenced in the handshake, after SELECT and before anything else, on each connect.
-A line that broke in any way is closed and never used again, so a connect is always a new line. Lines wait in a `Pool`, are
-looked at before use (a closed or dirty one is replaced), and are never shared with a forked child, which begins with an
-empty pool.
+Sockets. A `Line` is one connection. It is fenced in the handshake, after SELECT and before anything else, on each
+connect. A line that broke in any way is closed and never used again, so a connect is always a new line. Lines wait in
+a `Pool`, are looked at before use (a closed or dirty one is replaced), and are never shared with a forked child,
+which begins with an empty pool.
 
-Sending again. A command is sent once. When its answer is lost the call raises Unavailable with `outcome_unknown`: a lost
-claim comes back when its lease ends. With `resend=True` the transitions that the contract calls safe are sent again after
-Unavailable, four times in all with growing pauses; claims, LOG and PROGRESS never are. A redirection by a cluster is
-followed in any case: it was not carried out.
+Sending again. A command is sent once. When its answer is lost the call raises Unavailable with `outcome_unknown`: a
+lost claim comes back when its lease ends. With `resend=True` the transitions that the contract calls safe are sent
+again after Unavailable, four times in all with growing pauses; claims, LOG and PROGRESS never are. A redirection by a
+cluster is followed in any case: it was not carried out.
 
-Connecting. With a URL, connecting is tried four times with growing pauses before Unavailable is raised. A client object's
-own retry settings decide about connecting, and only about that.
+Connecting. With a URL, connecting is tried four times with growing pauses before Unavailable is raised. A client
+object's own retry settings decide about connecting, and only about that.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ from emq_native.wiring import (
     ASKING,
     ATTEMPTS,
     REDIRECTIONS,
-    Address,
     Call,
+    Plan,
+    Routes,
     Target,
     Wires,
     Wiring,
@@ -48,7 +49,6 @@ from emq_native.wiring import (
     is_local,
     raw_call,
     resolve,
-    wiring_of,
 )
 
 if TYPE_CHECKING:
@@ -104,10 +104,7 @@ class Line:
         if self._executor is not None:
             return self._executor
         if owner is None:
-            executor = self._wires.executor()
-            if executor is None:
-                raise InvalidArgument('with wire="auto" a cluster is known by its queues: call a queue first')
-            return executor
+            return self._wires.executor
         executor = self._passed.get(owner)
         if executor is None:
             executor = self._passed[owner] = self._pass_fence(owner, asking)
@@ -300,20 +297,17 @@ class Bus:
 
     Made by `connect`. Threads may share it; a forked child may go on using it and opens sockets of its own.
 
-    client: a client of redis-py or valkey-py for other commands: the one that was given, or the one made from the URL. It
-    is not fenced.
+    client: a client of redis-py or valkey-py for other commands: the one that was given, or the one made from the
+    URL. It is not fenced.
     """
 
-    def __init__(self, target: Target, wires: Wires, *, resend: bool, origin: tuple[Any, ...] | None = None) -> None:
+    def __init__(self, target: Target, wires: Wires, *, resend: bool, origin: tuple[Any, ...] | None) -> None:
         self.client = target.client
         self._target = target
         self._wires = wires
         self._resend = resend
         self._origin = origin
-        self._pools: dict[Address | None, Pool] = {}
-        self._moved: dict[bytes, Address] = {}
-        self._closed = False
-        self._wiring = wiring_of(target)
+        self._routes = Routes(target, lambda wiring: Pool(wiring, wires, target.attempts))
 
     @property
     def executor(self) -> Executor:
@@ -321,10 +315,7 @@ class Bus:
 
         Raises InvalidArgument with wire="auto" in cluster mode before the first call of a queue.
         """
-        executor = self._wires.executor()
-        if executor is None:
-            raise InvalidArgument('with wire="auto" a cluster is known by its queues: call a queue first')
-        return executor
+        return self._wires.executor
 
     def queue(self, name: str) -> Queue:
         """The queue of that name, 1 to 128 of A-Z a-z 0-9 . _ -, not "emq". Nothing is sent."""
@@ -332,7 +323,7 @@ class Bus:
 
     def run(self, transition: Transition[R], queue: Queue | str) -> R:
         """Carry out a transition on a queue. Raises EmqError."""
-        at = queue if isinstance(queue, Queue) else Queue(self, queue)
+        at = self.queue(queue) if isinstance(queue, str) else queue
         if transition.trivial:
             return transition.decode([], at.name)
         answer = self._answer(Call(transition.verb, transition.words(at.key), at.key))
@@ -341,8 +332,8 @@ class Bus:
     def send(self, verb: str, *words: str | bytes | int) -> Any:
         """Send a verb, for example "emq.claim", with its words, the queue key first. Returns the reply as it came.
 
-        bytes, int, None, list, or dict on RESP3. Nothing is checked here; what is wrong with the words, the server says.
-        Raises EmqError.
+        bytes, int, None, list, or dict on RESP3. Nothing is checked here; what is wrong with the words, the server
+        says. Raises EmqError.
         """
         return self._answer(raw_call(verb, words))
 
@@ -351,20 +342,21 @@ class Bus:
 
         Returns for each its value, or the EmqError that it raised. Nothing is sent again after a lost connection.
         """
-        return self._many(steps, self._batch)
+        plan = Plan(steps)
+        return plan.values(self._batch(plan.calls))
 
     def transaction(self, steps: Iterable[tuple[Transition[Any], Queue | str]]) -> list[Any]:
-        """Carry out transitions in one MULTI/EXEC, so that nothing comes between them; in cluster mode all of one queue.
+        """Carry out transitions in one MULTI/EXEC, so that nothing comes between them; in a cluster, all of one queue.
 
         Returns for each its value, or the EmqError that it raised: one that is refused does not undo the others.
         Raises EmqError when none of them ran.
         """
-        return self._many(steps, self._together)
+        plan = Plan(steps)
+        return plan.values(self._together(plan.calls) if plan.calls else ())
 
     def close(self) -> None:
         """Close every socket of this bus. A client object that was given stays open."""
-        self._closed = True
-        for pool in list(self._pools.values()):
+        for pool in self._routes.close():
             pool.close()
         if self._target.owned:
             self.client.close()
@@ -385,12 +377,7 @@ class Bus:
         return _reconnect, self._origin
 
     def __repr__(self) -> str:
-        executor = self._wires.executor()
-        return (
-            f"<emq_native.Bus {'cluster ' if self._target.cluster else ''}{executor.identity if executor else 'auto'}>"
-        )
-
-    # One call
+        return f"<emq_native.Bus {'cluster ' if self._target.cluster else ''}{self._wires!r}>"
 
     def _answer(self, call: Call) -> Answer:
         attempts = ATTEMPTS if self._resend and call.resend else 1
@@ -409,14 +396,10 @@ class Bus:
         raise AssertionError("at least one attempt")
 
     def _once(self, call: Call) -> Answer:
-        pool = self._pool_for(call.owner)
+        pool = self._routes.pool(call.owner)
         asking = False
         for _ in range(REDIRECTIONS):
-            try:
-                line = pool.take()
-            except Unavailable:
-                self._forget_topology()
-                raise
+            line = self._take(pool)
             try:
                 answer = line.call(call, asking)
             except Redirected as error:
@@ -427,103 +410,49 @@ class Bus:
                 return answer
             if not (isinstance(answer, Redirected) and self._target.cluster):
                 raise answer
-            pool = self._follow(answer, call.owner, line)
+            pool = self._routes.follow(answer, call.owner, line.connection.host)
             asking = answer.code == "ASK"
         raise Unavailable("the cluster redirects in circles", network=True)
 
-    # Several calls
-
-    def _many(self, steps: Iterable[tuple[Transition[Any], Queue | str]], send: Any) -> list[Any]:
-        plan = [(step, at if isinstance(at, Queue) else Queue(self, at)) for step, at in steps]
-        calls = [Call(step.verb, step.words(at.key), at.key) for step, at in plan if not step.trivial]
-        answers = iter(send(calls) if calls else ())
-        values: list[Any] = []
-        for step, at in plan:
-            answer = [] if step.trivial else next(answers)
-            values.append(answer if isinstance(answer, EmqError) else step.decode(answer, at.name))
-        return values
-
     def _batch(self, calls: Sequence[Call]) -> list[Answer]:
-        answers: list[Answer] = [None] * len(calls)
-        places: dict[Pool, list[int]] = {}
-        for place, call in enumerate(calls):
-            places.setdefault(self._pool_for(call.owner), []).append(place)
-        for pool, mine in places.items():
-            line = pool.take()
+        answers: dict[int, Answer] = {}
+        for pool, places in self._routes.groups(calls).items():
+            line = self._take(pool)
             try:
-                found = line.pipeline([calls[place] for place in mine])
+                found = line.pipeline([calls[place] for place in places])
             finally:
                 pool.give(line)
-            for place, answer in zip(mine, found, strict=True):
-                answers[place] = answer
-        if self._target.cluster:
-            for place, answer in enumerate(answers):
-                if isinstance(answer, Redirected):
-                    answers[place] = self._settled(calls[place])
-        return answers
-
-    def _settled(self, call: Call) -> Answer:
-        try:
-            return self._once(call)
-        except EmqError as error:
-            return error
+            answers.update(zip(places, found, strict=True))
+        for place, answer in sorted(answers.items()):
+            if isinstance(answer, Redirected) and self._target.cluster:
+                try:
+                    answers[place] = self._once(calls[place])
+                except EmqError as error:
+                    answers[place] = error
+        return [answers[place] for place in range(len(calls))]
 
     def _together(self, calls: Sequence[Call]) -> list[Answer]:
         if self._target.cluster and len({call.owner for call in calls}) > 1:
             raise InvalidArgument("in a cluster a transaction concerns one queue")
-        pool = self._pool_for(calls[0].owner)
-        line = pool.take()
+        pool = self._routes.pool(calls[0].owner)
+        line = self._take(pool)
         try:
             return line.transaction(calls)
         finally:
             pool.give(line)
 
-    # Where to send
-
-    def _pool_for(self, owner: bytes | None) -> Pool:
-        if self._closed:
-            raise InvalidArgument("this bus is closed")
-        if not self._target.cluster:
-            return self._pools.get(None) or self._pool(None)
-        return self._pool(self._address(owner))
-
-    def _address(self, owner: bytes | None) -> Address | None:
-        if owner is None:
-            return None
-        moved = self._moved.get(owner)
-        if moved is not None:
-            return moved
+    def _take(self, pool: Pool) -> Line:
         try:
-            node = self.client.get_node_from_key(owner)
-        except Exception as error:
-            raise translate(error) or error from error
-        return node.host, int(node.port)
-
-    def _pool(self, address: Address | None) -> Pool:
-        pool = self._pools.get(address)
-        if pool is None:
-            wiring = self._wiring if address is None else self._wiring.at(address)
-            # No lock, which a fork could leave held: of two threads that come here at once, one pool is kept.
-            pool = self._pools.setdefault(address, Pool(wiring, self._wires, self._target.attempts))
-        return pool
-
-    def _follow(self, redirection: Redirected, owner: bytes | None, line: Line) -> Pool:
-        address = (redirection.host or line.connection.host, redirection.port)
-        remap = getattr(self.client.nodes_manager, "remap_host_port", None)
-        if remap is not None:
-            address = remap(*address)
-        if redirection.code == "MOVED" and owner is not None:
-            self._moved[owner] = address
-        return self._pool(address)
-
-    def _forget_topology(self) -> None:
-        if self._target.cluster:
-            self._moved.clear()
-            with suppress(Exception):
-                self.client.nodes_manager.initialize()
+            return pool.take()
+        except Unavailable:
+            if self._target.cluster:
+                self._routes.forget()
+                with suppress(Exception):
+                    self.client.nodes_manager.initialize()
+            raise
 
     def _open(self) -> None:
-        pool = self._pool_for(None)
+        pool = self._routes.pool(None)
         pool.give(pool.take())
 
 
@@ -539,14 +468,14 @@ def connect(
 
     target: a URL with the scheme redis, rediss, valkey, valkeys or unix; or a client object of redis-py or valkey-py
     (Redis, Valkey, RedisCluster, ValkeyCluster, what Sentinel.master_for answers), of which the settings are used.
-    wire: 4 for the scripted executor, which claims a node that nobody owns; 6 for the module; "auto" for whichever owns the
-    node. cluster: the URL is one of a cluster. resend: send safe transitions again after a lost answer.
+    wire: 4 for the scripted executor, which claims a node that nobody owns; 6 for the module; "auto" for whichever
+    owns the node. cluster: the URL is one of a cluster. resend: send safe transitions again after a lost answer.
     options: go to redis-py's from_url, for example username, password, db, ssl_ca_certs, socket_timeout (default 5
     seconds), max_connections (default 64; a call waits for a free one).
 
     The fence is asked for here, in cluster mode before the first call of each queue, and on every later connect.
-    Raises WireMismatch, WireUnclaimed; Unavailable; PermissionDenied; InvalidArgument for a wrong URL or wire; TypeError for
-    an object that is no client.
+    Raises WireMismatch, WireUnclaimed; Unavailable; PermissionDenied; InvalidArgument for a wrong URL or wire;
+    TypeError for an object that is no client.
     """
     asked = parse_wire(wire)
     try:

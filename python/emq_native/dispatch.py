@@ -1,8 +1,8 @@
 """How frames travel, without I/O: scripts that the server does not know yet, and MULTI.
 
-The generators here and in `fence` speak one protocol. They yield the commands of one round trip, a sequence of argument
-tuples, and are sent the list of the answers in the same order. An answer is what the server replied; an error line is the
-EmqError that it became.
+The generators here and in `fence` speak one protocol. They yield the commands of one round trip, a sequence of
+argument tuples, and are sent the list of the answers in the same order. An answer is what the server replied; an
+error line is the EmqError that it became.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def lacks_scripts(answers: Sequence[Answer]) -> bool:
 def repair(frames: Sequence[Frame], answers: list[Answer]) -> Steps[list[Answer]]:
     """Load what was answered with NOSCRIPT and send those frames, and only those, once more in their order.
 
-    Each result goes to its own place. A script that cannot be loaded, or loads under another digest, is the answer of its
-    frames; a second NOSCRIPT stands.
+    Each result goes to its own place. A script that cannot be loaded, or loads under another digest, is the answer of
+    its frames; a second NOSCRIPT stands.
     """
     missing = [
         (place, frame, frame.script)

@@ -21,7 +21,7 @@
      |    +-- WrongType           WRONGTYPE
      |    +-- OutOfMemory         OOM
      |    +-- Redirected          MOVED, ASK: the node is one of a cluster (.host .port)
-     +-- Unavailable              the server cannot serve now, the same call may succeed later (.code .text .outcome_unknown)
+     +-- Unavailable              the server cannot serve now, the same call may succeed later (.code .text)
      +-- PermissionDenied         NOPERM, NOAUTH, WRONGPASS (.code .text)
      +-- LoadFailed               the module was not loaded (.path)
           +-- LoadDisabled        the server takes no modules at run time
@@ -29,8 +29,8 @@
           +-- AlreadyLoaded       a module of this name is there already (.version .wanted)
           +-- BadModuleFile       the file is not there, no file, or not executable
 
-`text` is always the exact line of the server. A client library cuts known codes off its messages; `server_line` puts them
-back. Errors of redis-py and of valkey-py are told apart by their names, so neither library is imported here.
+`text` is always the exact line of the server. A client library cuts known codes off its messages; `server_line` puts
+them back. Errors of redis-py and of valkey-py are told apart by their names, so neither library is imported here.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ class _Answered(EmqError):
 class Refused(_Answered):
     """The server refused the command. Nothing was changed.
 
-    resent: the command was sent a second time because the first answer got lost. The first one may have done its work, so
-    this refusal says: outcome unknown, and the job is not this lease's any more.
+    resent: the command was sent a second time because the first answer got lost. The first one may have done its
+    work, so this refusal says: outcome unknown, and the job is not this lease's any more.
     """
 
     resent = False
@@ -209,6 +209,9 @@ class Redirected(Refused):
         host, _, port = text.rpartition(" ")[2].rpartition(":")
         self.host = host
         self.port = int(port) if port.isdigit() else 0
+
+    def __str__(self) -> str:
+        return f"{self.text} (the node is one of a cluster: connect with cluster=True or with a cluster client)"
 
 
 class Unavailable(_Answered):

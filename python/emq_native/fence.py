@@ -1,10 +1,11 @@
 """The fence: which executor may write to a node, and what a connector makes of the answer.
 
-The fence is one string key. Its value is the identity of the executor that owns the node, or, in cluster mode, one queue.
-A connector asks for it on every connect, before anything of a caller is sent, and never remembers a verdict.
+The fence is one string key. Its value is the identity of the executor that owns the node, or, in cluster mode, one
+queue. A connector asks for it on every connect, before anything of a caller is sent, and never remembers a verdict.
 
-Everything here is without I/O. `verify` is a generator: it yields the commands of a round trip and is sent their answers,
-each bytes, None, or the exception that the server's error line became. It returns the wire of the node, or raises.
+Everything here is without I/O. `verify` is a generator: it yields the commands of a round trip and is sent their
+answers, each bytes, None, or the exception that the server's error line became. It returns the wire of the node, or
+raises.
 
     answer to GET            wire 4                       wire 6, and "auto"
     own identity             pass                         pass

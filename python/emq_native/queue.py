@@ -1,7 +1,7 @@
 """A queue, as a program holds it: every transition as a method.
 
-The methods are the transitions of `transitions`, one for one: their arguments, defaults and texts are written there, once,
-for this class and for its twin in `aio`.
+The methods are the transitions of `transitions`, one for one: their arguments, defaults and texts are written there,
+once, for this class and for its twin in `aio`.
 """
 
 from __future__ import annotations
@@ -58,9 +58,8 @@ def document(method: Any, transition: Callable[..., Any]) -> None:
 class Queue:
     """One queue of a bus.
 
-    name: 1 to 128 of A-Z a-z 0-9 . _ -, not "emq"; key: its queue key, `emq:{NAME}`.
-    Every method raises EmqError: InvalidArgument before anything is sent, Refused when the server refuses, Unavailable and
-    PermissionDenied.
+    name: 1 to 128 of A-Z a-z 0-9 . _ -, not "emq"; key: its queue key, `emq:{NAME}`. Every method raises EmqError:
+    InvalidArgument before anything is sent, Refused when the server refuses, Unavailable and PermissionDenied.
     """
 
     __slots__ = ("bus", "key", "name")

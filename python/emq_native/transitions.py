@@ -1,17 +1,19 @@
 """Every transition of the contract, once and without I/O: what goes out, and what comes back.
 
-A transition is made from typed arguments, which are checked then and there: whatever a server would refuse for its form
-raises InvalidArgument here, before any traffic. `words(queue_key)` are the words of the command after its verb, `decode`
-turns the reply into a value. Executors frame the words, connectors carry them, queues name the transitions as methods.
+A transition is made from typed arguments, which are checked then and there: whatever a server would refuse for its
+form raises InvalidArgument here, before any traffic. `words(queue_key)` are the words of the command after its verb,
+`decode` turns the reply into a value. Executors frame the words, connectors carry them, queues name the transitions
+as methods.
 
 Durations are seconds as int or float, or a timedelta; they travel as whole milliseconds. A fraction of a millisecond
-counts as a whole one, so nothing is ever shorter than asked. A float means the decimal that Python prints for it: 0.1 is
-100 ms exactly. Dates are aware datetimes; a fraction of a millisecond is rounded up, so nothing is ever early.
+counts as a whole one, so nothing is ever shorter than asked. A float means the decimal that Python prints for it: 0.1
+is 100 ms exactly. Dates are aware datetimes; a fraction of a millisecond is rounded up, so nothing is ever early.
 
-Payloads and results are bytes-like, at most 512 MiB. Error texts, progress and log lines may also be str, sent as UTF-8.
+Payloads and results are bytes-like, at most 512 MiB. Error texts, progress and log lines may also be str, sent as
+UTF-8.
 
-A job is given as the Job that a claim answered. Where a token is needed and only the id is at hand, name both: an id and
-`token=`, or in lists a pair (id, token).
+A job is given as the Job that a claim answered. Where a token is needed and only the id is at hand, name both: an id
+and `token=`, or in lists a pair (id, token).
 """
 
 from __future__ import annotations
@@ -181,8 +183,8 @@ def _max(max_attempts: int | None) -> list[bytes]:
 class Job:
     """A claimed job. It is yours until the lease ends; `token` proves it.
 
-    id: 14 characters; payload: bytes, None when the stored row is damaged; attempts: how often it was claimed, this time
-    included; queue: the name of its queue; group: its group, None for a job without one.
+    id: 14 characters; payload: bytes, None when the stored row is damaged; attempts: how often it was claimed, this
+    time included; queue: the name of its queue; group: its group, None for a job without one.
     """
 
     id: str
@@ -332,9 +334,9 @@ class _Admission(Transition[Admitted], verb=""):
 class Enqueue(_Admission, verb="emq.enqueue"):
     """Admit a job that may be claimed at once.
 
-    payload: bytes; group: the lane to wait in; id: a job id of your own instead of a new one, which makes it safe to send
-    again. Returns the id, a str whose `created` is False when a job of that id exists already, whatever its state: then
-    nothing was changed. Raises InvalidArgument; OutOfMemory when the server is full.
+    payload: bytes; group: the lane to wait in; id: a job id of your own instead of a new one, which makes it safe to
+    send again. Returns the id, a str whose `created` is False when a job of that id exists already, whatever its
+    state: then nothing was changed. Raises InvalidArgument; OutOfMemory when the server is full.
     """
 
     payload: Payload
@@ -407,9 +409,9 @@ class Claim(Transition["Job | None"], verb="emq.claim"):
 class Complete(_Flag, verb="emq.complete"):
     """Finish a job: it is gone, and its parent is told.
 
-    job: the Job, or its id with token=; result: bytes for its parent, the job's id when left out.
-    Returns True, or False when there is no such job (any more). Raises StaleToken when the lease was lost, WrongState when
-    the job is not active.
+    job: the Job, or its id with token=; result: bytes for its parent, the job's id when left out. Returns True, or
+    False when there is no such job (any more). Raises StaleToken when the lease was lost, WrongState when the job is
+    not active.
     """
 
     job: Job | str
@@ -472,8 +474,8 @@ class Delay(_Flag, verb="emq.delay"):
 class Extend(_Flag, verb="emq.extend"):
     """Move the end of a lease to now + lease, which may also be earlier than before.
 
-    job: the Job, or its id with token=; lease: seconds or timedelta, 1 ms or more.
-    Returns True, or False when there is no such job. Raises StaleToken; WrongState when the lease is over and was reaped.
+    job: the Job, or its id with token=; lease: seconds or timedelta, 1 ms or more. Returns True, or False when there
+    is no such job. Raises StaleToken; WrongState when the lease is over and was reaped.
     """
 
     job: Job | str
@@ -488,8 +490,8 @@ class Extend(_Flag, verb="emq.extend"):
 class Promote(_Count, verb="emq.promote"):
     """Make due jobs claimable, the earliest first.
 
-    limit: at most so many in this call, 1 to 10000, by default 1000. Returns how many; fewer than the limit does not prove
-    that no more are due.
+    limit: at most so many in this call, 1 to 10000, by default 1000. Returns how many; fewer than the limit does not
+    prove that no more are due.
     """
 
     limit: int | None = None
@@ -502,8 +504,8 @@ class Promote(_Count, verb="emq.promote"):
 class Reap(_Count, verb="emq.reap"):
     """Take back the jobs whose lease is over, the earliest first. They wait again, under the token they had.
 
-    limit: at most so many in this call, 1 to 10000, by default 1000; max_attempts: a job that has had so many runs is dead
-    instead of waiting. Returns how many; fewer than the limit does not prove that no more are over.
+    limit: at most so many in this call, 1 to 10000, by default 1000; max_attempts: a job that has had so many runs is
+    dead instead of waiting. Returns how many; fewer than the limit does not prove that no more are over.
     """
 
     limit: int | None = None
@@ -515,8 +517,8 @@ class Reap(_Count, verb="emq.reap"):
 
 @dataclass
 class Where(Transition[State], verb="emq.state"):
-    """Where a job is: "pending", "active", "scheduled", "dead", "awaiting_children"; "absent" when there is no such job,
-    "unknown" when no place lists it.
+    """Where a job is: "pending", "active", "scheduled", "dead", "awaiting_children"; "absent" when there is no such
+    job, "unknown" when no place lists it.
 
     job: a Job or an id.
     """
@@ -614,8 +616,8 @@ class ClaimMany(_Jobs, verb="emq.mclaim"):
 class CompleteMany(Transition["list[Settled]"], verb="emq.mcomplete"):
     """Finish many jobs in one step.
 
-    jobs: at most 10000 Job objects, or pairs (id, token). Returns in order "completed", "gone" (no such job any more) or
-    "stale" (the lease was lost); a stale one does not hinder the others.
+    jobs: at most 10000 Job objects, or pairs (id, token). Returns in order "completed", "gone" (no such job any more)
+    or "stale" (the lease was lost); a stale one does not hinder the others.
     """
 
     jobs: Iterable[Job | tuple[str, int]]
@@ -795,7 +797,9 @@ class ReapGroup(_Count, verb="emq.greap"):
 
 
 class CountGroups(Transition["list[GroupCounts]"], verb="emq.gcounts"):
-    """Waiting and active jobs of the groups named, in that order; without names, of every group that has any, by name."""
+    """Waiting and active jobs of the groups named, in that order; without names, of every group that has any, by
+    name.
+    """
 
     def __init__(self, *groups: str) -> None:
         self._words = [_core.group_name(group) for group in groups]
@@ -821,8 +825,8 @@ class Resume(_Flag, verb="emq.resume"):
 class Drain(_Count, verb="emq.drain"):
     """Delete waiting jobs without a group.
 
-    scheduled: also the scheduled ones, of every group; limit: at most so many in this call, 1 to 10000, by default 1000.
-    Returns how many.
+    scheduled: also the scheduled ones, of every group; limit: at most so many in this call, 1 to 10000, by default
+    1000. Returns how many.
     """
 
     limit: int | None = None
@@ -858,8 +862,8 @@ class Obliterate(Transition[bool], verb="emq.obliterate"):
 class Remove(_Flag, verb="emq.remove"):
     """Delete a job, wherever it is.
 
-    job: a Job or an id; force: also when it is active or carries a lock marker. Returns True, or False when there is no such
-    job. Raises JobLocked.
+    job: a Job or an id; force: also when it is active or carries a lock marker. Returns True, or False when there is
+    no such job. Raises JobLocked.
     """
 
     job: Job | str

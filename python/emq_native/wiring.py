@@ -1,24 +1,28 @@
 """What a connector is told, and nothing of how it talks: which client, which sockets, which wire.
 
-A target is a URL or a client object of redis-py or valkey-py. Of a client object only the settings are used: the connector
-opens sockets of its own from them, so every one of them passes the fence, no retry of the client can send a claim twice,
-and the client stays what it was. Neither library is imported unless its objects are given; a URL is opened with redis-py.
+A target is a URL or a client object of redis-py or valkey-py. Of a client object only the settings are used: the
+connector opens sockets of its own from them, so every one of them passes the fence, no retry of the client can send a
+claim twice, and the client stays what it was. Neither library is imported unless its objects are given; a URL is
+opened with redis-py.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
-from emq_native.errors import InvalidArgument, WireMismatch
+from emq_native._core import queue_key
+from emq_native.errors import EmqError, InvalidArgument, Redirected, WireMismatch, translate
 from emq_native.executors import SCRIPTED, Executor, Frame, executor_for
 from emq_native.fence import Wire
+from emq_native.transitions import Transition
 from emq_native.verbs import VERBS
 
 Address = tuple[str, int]
+PoolT = TypeVar("PoolT")
 
 ATTEMPTS: Final = 4
 """How often a connector of a URL tries to connect, and how often a safe transition is sent at most with resend=True."""
@@ -45,7 +49,7 @@ _FOREIGN_OPTIONS: Final = (
 
 
 def backoff(attempt: int, chance: float) -> float:
-    """Seconds to wait after attempt 0, 1, ...: half of 0.1, 0.2, 0.4 ... at most 1, and as much again by chance 0 to 1."""
+    """Seconds to wait after attempt 0, 1, ...: up to 0.1, 0.2, 0.4 ... at most 1, the upper half by chance, 0 to 1."""
     return float(min(1.0, 0.1 * 2**attempt) * (0.5 + chance / 2))
 
 
@@ -65,7 +69,7 @@ class Target:
 
 
 def resolve(target: object, *, asynchronous: bool, cluster: bool, options: Mapping[str, Any]) -> Target:
-    """The client for a target. Raises TypeError for an object that is no such client, InvalidArgument for a wrong URL."""
+    """The client for a target. Raises TypeError for an object that is none, InvalidArgument for a wrong URL."""
     if isinstance(target, str):
         return Target(_open(target, asynchronous, cluster, options), "redis", cluster, owned=True)
     if options:
@@ -117,9 +121,9 @@ def _open(url: str, asynchronous: bool, cluster: bool, options: Mapping[str, Any
 class Wiring:
     """How the sockets to one node are made.
 
-    greeting: what the client does on connect, if it does something of its own; refusal: the library's exception for an error
-    line; cluster: each queue has its own fence; limit: most sockets at a time; idle_seconds: a socket unused for longer is
-    replaced, 0 for never.
+    greeting: what the client does on connect, if it does something of its own; refusal: the library's exception for
+    an error line; cluster: each queue has its own fence; limit: most sockets at a time; idle_seconds: a socket unused
+    for longer is replaced, 0 for never.
     """
 
     library: str
@@ -185,15 +189,23 @@ class Wires:
         return None if executor is None else executor.wire
 
     def found(self, owner: bytes | None, wire: int) -> Executor:
-        """Keep a verdict. Returns its executor. Raises WireMismatch when another connect found another wire meanwhile."""
+        """The executor of a verdict, which is kept. Raises WireMismatch when another connect found another wire."""
         executor = self._found.setdefault(owner, self._asked or executor_for(wire))
         if executor.wire != wire:
             raise WireMismatch(executor.identity, executor_for(wire).identity)
         return executor
 
-    def executor(self, owner: bytes | None = None) -> Executor | None:
-        """The executor of `owner`; of any owner when that is not known yet; None before the first verdict."""
-        return self._asked or self._found.get(owner) or next(iter(self._found.values()), None)
+    @property
+    def executor(self) -> Executor:
+        """The executor, that of the first queue if they differ. Raises InvalidArgument before the first verdict."""
+        executor = self._asked or next(iter(self._found.values()), None)
+        if executor is None:
+            raise InvalidArgument('with wire="auto" a cluster is known by its queues: call a queue first')
+        return executor
+
+    def __repr__(self) -> str:
+        executor = self._asked or next(iter(self._found.values()), None)
+        return "auto" if executor is None else executor.identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,3 +251,94 @@ def _word(word: object) -> bytes:
     if isinstance(word, int) and not isinstance(word, bool):
         return b"%d" % word
     raise InvalidArgument(f"a word is str, bytes or int, not {type(word).__name__}")
+
+
+class Plan:
+    """Transitions that travel together. `calls` are those that need a server; `values` puts the answers in their
+    places.
+    """
+
+    def __init__(self, steps: Iterable[tuple[Transition[Any], Any]]) -> None:
+        self._steps = [(step, at if isinstance(at, str) else at.name) for step, at in steps]
+        keys = [queue_key(name) for _, name in self._steps]
+        self.calls = [
+            Call(step.verb, step.words(key), key)
+            for (step, _), key in zip(self._steps, keys, strict=True)
+            if not step.trivial
+        ]
+
+    def values(self, answers: Iterable[Any]) -> list[Any]:
+        """The value of each transition, or the EmqError that is its answer."""
+        arriving = iter(answers)
+        values: list[Any] = []
+        for step, name in self._steps:
+            answer = [] if step.trivial else next(arriving)
+            values.append(answer if isinstance(answer, EmqError) else step.decode(answer, name))
+        return values
+
+
+class Routes(Generic[PoolT]):
+    """Which pool serves which queue: the only one, or in a cluster that of the node which holds the queue's slot.
+
+    The client's own map of the cluster is where a route begins; where a node says MOVED, that is remembered here.
+    """
+
+    def __init__(self, target: Target, make: Callable[[Wiring], PoolT]) -> None:
+        self._target = target
+        self._wiring = wiring_of(target)
+        self._make = make
+        self._pools: dict[Address | None, PoolT] = {}
+        self._moved: dict[bytes, Address] = {}
+        self._closed = False
+
+    def pool(self, owner: bytes | None) -> PoolT:
+        """The pool for a queue, or for calls without a queue. Raises InvalidArgument when closed, Unavailable."""
+        if self._closed:
+            raise InvalidArgument("this bus is closed")
+        return self._at(self._address(owner))
+
+    def follow(self, redirection: Redirected, owner: bytes | None, host: str) -> PoolT:
+        """The pool that a node at `host` redirected to."""
+        address = (redirection.host or host, redirection.port)
+        remap = getattr(self._target.client.nodes_manager, "remap_host_port", None)
+        if remap is not None:
+            address = remap(*address)
+        if redirection.code == "MOVED" and owner is not None:
+            self._moved[owner] = address
+        return self._at(address)
+
+    def groups(self, calls: Sequence[Call]) -> dict[PoolT, list[int]]:
+        """The places of calls in their sequence, by the pool that serves them."""
+        groups: dict[PoolT, list[int]] = {}
+        for place, call in enumerate(calls):
+            groups.setdefault(self.pool(call.owner), []).append(place)
+        return groups
+
+    def forget(self) -> None:
+        """Forget what nodes said, because one of them cannot be reached."""
+        self._moved.clear()
+
+    def close(self) -> list[PoolT]:
+        """Serve no more. Returns every pool."""
+        self._closed = True
+        return list(self._pools.values())
+
+    def _address(self, owner: bytes | None) -> Address | None:
+        if owner is None or not self._target.cluster:
+            return None
+        moved = self._moved.get(owner)
+        if moved is not None:
+            return moved
+        try:
+            node = self._target.client.get_node_from_key(owner)
+        except Exception as error:
+            raise translate(error) or error from error
+        return node.host, int(node.port)
+
+    def _at(self, address: Address | None) -> PoolT:
+        pool = self._pools.get(address)
+        if pool is None:
+            wiring = self._wiring if address is None else self._wiring.at(address)
+            # No lock, which a fork could leave held: of two threads that come here at once, one pool is kept.
+            pool = self._pools.setdefault(address, self._make(wiring))
+        return pool
