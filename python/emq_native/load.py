@@ -74,6 +74,8 @@ def _explained(session: Session, file: str, error: EmqError) -> EmqError:
         )
     if "unknown command" in text.lower():
         return LoadDisabled(file, "the server has no MODULE command: managed servers take it away")
+    if (version := Questions(session).listed_version()) is not None:
+        return AlreadyLoaded(file, version, MODULE_VERSION)
     if (seen := _seen_on_this_host(session, file)) is not None:
         return BadModuleFile(file, seen)
     return LoadFailed(file, f"the server refused {file}; its log says why")

@@ -34,6 +34,7 @@ __all__ = ["Module", "Probe", "probe"]
 Module = Literal["loaded", "denied", "absent", "unknown"]
 """loaded: it answers. denied: it is there, this user may not call it. absent: it is not loaded. unknown: not told."""
 
+MODULE_NAME: Final = "emq"
 _ROLES: Final = {b"master": "primary", b"slave": "replica", b"replica": "replica"}
 
 
@@ -257,12 +258,14 @@ class Questions:
                 "module_version": _text(told.get("module_version")),
                 "module_wire": told.get("wire"),
             }
-        listed = self._listed_version(modules)
+        listed = self.listed_version(modules)
         if isinstance(version, PermissionDenied) and version.code == "NOPERM":
             # A server looks for the command before it looks at the user's rights.
             state: Module = "denied"
         elif "unknown command" in str(version).lower():
             state = "absent"
+            if listed is not None:
+                self.open["module"] = f"a module of the name {MODULE_NAME} is loaded that is not this one"
         else:
             command = self._ask("COMMAND", "INFO", "emq.version")
             state = "unknown" if isinstance(command, EmqError) else "loaded" if command and command[0] else "absent"
@@ -270,12 +273,13 @@ class Questions:
             self.open["module"] = str(version)
         return {"module": state, "module_version": listed if state != "absent" else None}
 
-    def _listed_version(self, modules: Any) -> str | None:
+    def listed_version(self, modules: Any = None) -> str | None:
+        """The version of a module of this name as the server lists it; None when it lists none, or no modules."""
         listed = modules if modules is not None else self._ask("MODULE", "LIST")
         if isinstance(listed, EmqError):
             return None
         for entry in map(pairs, listed):
-            if entry.get("name") == b"emq":
+            if entry.get("name") == MODULE_NAME.encode():
                 number = int(entry["ver"])
                 return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
         return None

@@ -525,7 +525,8 @@ def _answers(port: int, ready: bool) -> bool:
 def _watch(pid: int, directory: str | None) -> subprocess.Popen[bytes] | None:
     """A process that ends the server when this one goes without a word, that is when the pipe closes unwritten.
 
-    The parent-death signal of Linux would follow the starting thread instead of the process.
+    The parent-death signal of Linux would follow the starting thread instead of the process. A child that was forked
+    without an exec holds the pipe too, so the server stays until that has ended as well.
     """
     shell = shutil.which("sh")
     if shell is None:

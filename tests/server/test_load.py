@@ -57,6 +57,14 @@ def test_no_version_is_loaded_over_another(server: Server, older_module: str) ->
     assert probe(server.url).module_version == older.VERSION
 
 
+def test_a_foreign_module_of_the_same_name_is_in_the_way(tmp_path: Path) -> None:
+    with Server(module=older.build_foreign(tmp_path), config=OPEN) as server:
+        assert probe(server.url).module == "absent"
+        assert "not this one" in dict(probe(server.url).open)["module"]
+        with pytest.raises(AlreadyLoaded, match=r"version 3\.2\.1"):
+            load(server.url)
+
+
 def test_a_module_that_this_user_may_not_call_is_loaded_already() -> None:
     config = {**OPEN, "user": "default on nopass ~* &* +@all -@emq"}
     with Server(config=config) as server, pytest.raises(AlreadyLoaded):

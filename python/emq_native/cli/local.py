@@ -13,7 +13,7 @@ from emq_native.cli import Failure
 from emq_native.cli.console import warn
 from emq_native.demo import demonstrate
 from emq_native.server import ConfigValue, Server
-from emq_native.session import Session
+from emq_native.session import Session, is_clustered
 
 
 @click.command()
@@ -60,7 +60,8 @@ def serve(port: int, directory: str | None, wire: str, directives: tuple[str, ..
 
 def _claim_when_fresh(server: Server, wire: int) -> None:
     with Session(server.client()) as session:
-        if b"cluster_enabled:1" in session.send("INFO", "cluster"):
+        if is_clustered(session):
+            server.own_slots()
             warn("in cluster mode each queue is claimed by itself: emq-native fence claim --queue NAME --wire 6")
             return
         fresh = session.send("DBSIZE") == 0
