@@ -198,3 +198,24 @@ def test_a_queue_name_that_is_none_is_a_wrong_command_line(run: Run, clustered: 
     answer = run("fence", "claim", clustered.url, "--queue", "no name", "--wire", "6")
     assert answer.exit_code == 2
     assert clustered.client().dbsize() == 0
+
+
+def test_c009_a_claim_and_a_connector_that_race_leave_one_owner(node: Server) -> None:
+    for _ in range(20):
+        node.client().flushall()
+        outcomes: dict[str, bool] = {}
+
+        def claim(outcomes: dict[str, bool] = outcomes) -> None:
+            outcomes["6"] = provision.claim(node.url, wire=6).wire == 6
+
+        claimer = threading.Thread(target=claim)
+        claimer.start()
+        try:
+            connect(node.url, wire=4).close()
+            outcomes["4"] = True
+        except WireMismatch:
+            outcomes["4"] = False
+        claimer.join()
+        owner = stands(node)[0]
+        assert outcomes == {"4": owner == b"echomq:4.0.0", "6": owner == b"echomq:6.0.0"}
+        assert True in outcomes.values()
