@@ -22,12 +22,29 @@ static bool server_is_known(ValkeyModuleCtx *ctx) {
     return false;
 }
 
+/* A server may rename or remove commands. Without those that effects are replicated as, replicas would silently differ. */
+static bool server_has_effects(ValkeyModuleCtx *ctx) {
+    static const char *const commands[] = {"DEL",  "HDEL",  "HSET", "LPUSH", "LREM",      "LTRIM",    "PUBLISH", "RPUSH", "SADD", "SET",
+                                           "SREM", "ZADD", "ZREM", "LPOS",  "SISMEMBER", "SMEMBERS", "HKEYS",   "HGETALL"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        ValkeyModuleCallReply *reply = ValkeyModule_Call(ctx, "COMMAND", "cc", "INFO", commands[i]);
+        ValkeyModuleCallReply *info = reply ? ValkeyModule_CallReplyArrayElement(reply, 0) : NULL;
+        bool known = info && ValkeyModule_CallReplyType(info) == VALKEYMODULE_REPLY_ARRAY;
+        if (reply) ValkeyModule_FreeCallReply(reply);
+        if (known) continue;
+        ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_WARNING, "emq needs the command %s, which this server does not have", commands[i]);
+        return false;
+    }
+    return true;
+}
+
 int ValkeyModule_OnLoad(ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc) {
     if (!emq_api_init(ctx, EMQ_MODULE_NAME, EMQ_MODULE_VERSION_NUMBER) || !server_is_known(ctx)) return VALKEYMODULE_ERR;
     if (argc > 0) {
         ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_WARNING, "emq takes no arguments, found %s", ValkeyModule_StringPtrLen(argv[0], NULL));
         return VALKEYMODULE_ERR;
     }
+    if (!server_has_effects(ctx)) return VALKEYMODULE_ERR;
     ValkeyModule_SetModuleOptions(ctx, VALKEYMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD | VALKEYMODULE_OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION |
                                            VALKEYMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED);
     emq_words_make();

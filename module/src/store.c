@@ -41,7 +41,11 @@ ValkeyModuleString *emq_store_keep(emq_call *call, ValkeyModuleString *string) {
 ValkeyModuleString *emq_store_number(emq_call *call, int64_t number) {
     if (number == 0) return emq_words[EMQ_W_ZERO];
     if (number == 1) return emq_words[EMQ_W_ONE];
-    return emq_store_keep(call, ValkeyModule_CreateStringFromLongLong(NULL, number));
+    if (!call->number_text || call->number != number) {
+        call->number = number;
+        call->number_text = emq_store_keep(call, ValkeyModule_CreateStringFromLongLong(NULL, number));
+    }
+    return call->number_text;
 }
 
 emq_key *emq_store_key(emq_call *call, emq_queue_key which) {
@@ -60,23 +64,23 @@ void emq_store_name_row(emq_call *call, emq_key *key, const char *id, const char
     key->name = ValkeyModule_CreateString(NULL, text, emq_key_job(text, call->queue, call->queue_length, id, suffix));
 }
 
+/* A part of a name that came from a client is short; one that was read from the keyspace has any length, because a foreign
+ * writer may have put it there. It still names a key of this queue and of this kind. */
+static void name_part(emq_call *call, emq_key *key, const char *part, size_t length,
+                      size_t (*write)(char *, const char *, size_t, const char *, size_t)) {
+    char text[EMQ_KEY_MAX], *longer = length <= EMQ_GROUP_MAX ? text : ValkeyModule_Alloc(EMQ_KEY_MAX + length);
+    key->name = ValkeyModule_CreateString(NULL, longer, write(longer, call->queue, call->queue_length, part, length));
+    if (longer != text) ValkeyModule_Free(longer);
+}
+
 void emq_store_name_lane(emq_call *call, emq_key *key, const char *group, size_t length) {
-    char text[EMQ_KEY_MAX];
-    if (length <= EMQ_GROUP_MAX) {
-        key->name = ValkeyModule_CreateString(NULL, text, emq_key_lane(text, call->queue, call->queue_length, group, length));
-        return;
-    }
-    /* Only a foreign writer can have put such a group into a row; it still names a lane of this queue and no other key. */
-    char *longer = ValkeyModule_Alloc(EMQ_KEY_MAX + length);
-    key->name = ValkeyModule_CreateString(NULL, longer, emq_key_lane(longer, call->queue, call->queue_length, group, length));
-    ValkeyModule_Free(longer);
+    name_part(call, key, group, length, emq_key_lane);
 }
 
 void emq_store_name_repeat(emq_call *call, emq_key *key, ValkeyModuleString *name) {
-    char text[EMQ_KEY_MAX];
     size_t length;
-    const char *bytes = ValkeyModule_StringPtrLen(name, &length);
-    key->name = ValkeyModule_CreateString(NULL, text, emq_key_repeat(text, call->queue, call->queue_length, bytes, length));
+    const char *text = ValkeyModule_StringPtrLen(name, &length);
+    name_part(call, key, text, length, emq_key_repeat);
 }
 
 ValkeyModuleKey *emq_store_handle(emq_call *call, emq_key *key) {
