@@ -17,6 +17,8 @@ from __future__ import annotations
 from emq_native._core import MODULE_VERSION as __version__
 from emq_native.connector import Bus, connect
 from emq_native.errors import (
+    AlreadyLoaded,
+    BadModuleFile,
     BadRequest,
     EmqError,
     FenceRefused,
@@ -25,6 +27,9 @@ from emq_native.errors import (
     InvalidJobId,
     JobGone,
     JobLocked,
+    LoadDenied,
+    LoadDisabled,
+    LoadFailed,
     MintExhausted,
     OutOfMemory,
     PermissionDenied,
@@ -50,6 +55,8 @@ from emq_native.transitions import Admitted, Counts, GroupCounts, Job, Version
 
 __all__ = [
     "Admitted",
+    "AlreadyLoaded",
+    "BadModuleFile",
     "BadRequest",
     "Bus",
     "Counts",
@@ -63,6 +70,9 @@ __all__ = [
     "JobGone",
     "JobId",
     "JobLocked",
+    "LoadDenied",
+    "LoadDisabled",
+    "LoadFailed",
     "MintExhausted",
     "OutOfMemory",
     "PermissionDenied",

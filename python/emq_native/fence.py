@@ -35,7 +35,7 @@ NOT_A_STRING: Final = "(not a string)"
 _WIRES: Final = {identity.encode(): wire for wire, identity in IDENTITIES.items()}
 
 
-def parse_wire(wire: int | str) -> Wire:
+def parse_wire(wire: object) -> Wire:
     """The argument `wire` of connect: 4, 6 or "auto". Raises InvalidArgument."""
     if wire == "auto":
         return None

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from emq_native import transitions as t
 from emq_native._core import queue_key
 from emq_native.transitions import Transition
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from emq_native.connector import Bus
 
 P = ParamSpec("P")
@@ -38,7 +36,7 @@ class Verb(Generic[P, R]):
         self._method.__qualname__ = f"{owner.__qualname__}.{name}"
 
     @overload
-    def __get__(self, queue: None, owner: type) -> Self: ...
+    def __get__(self, queue: None, owner: type) -> Callable[Concatenate[Queue, P], R]: ...
     @overload
     def __get__(self, queue: Queue, owner: type) -> Callable[P, R]: ...
     def __get__(self, queue: Queue | None, owner: type) -> Any:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
 
@@ -71,11 +71,9 @@ def milliseconds(name: str, duration: object) -> int:
     if type(duration) is int:
         value = duration * 1000
     elif isinstance(duration, timedelta):
-        value = -(-duration // _MILLISECOND)
+        value = _whole(duration)
     elif isinstance(duration, float) and isfinite(duration):
-        value = int((Decimal(repr(duration)) * 1000).to_integral_value(ROUND_CEILING))
-        if duration < 0:
-            value = min(value, -1)
+        value = int((Decimal(repr(duration)) * 1000).to_integral_value(ROUND_FLOOR if duration < 0 else ROUND_CEILING))
     elif isinstance(duration, float):
         raise InvalidArgument(f"{name} must be a finite number of seconds, not {duration!r}")
     else:
@@ -86,7 +84,12 @@ def milliseconds(name: str, duration: object) -> int:
     return value
 
 
-_MILLISECOND: Final = timedelta(milliseconds=1)
+def _whole(duration: timedelta) -> int:
+    """Whole milliseconds, a fraction counting as one, away from zero."""
+    microseconds = (duration.days * 86_400 + duration.seconds) * 1_000_000 + duration.microseconds
+    return microseconds // 1000 if microseconds < 0 else -(-microseconds // 1000)
+
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -96,7 +99,7 @@ def instant(name: str, when: object) -> int:
         raise InvalidArgument(f"{name} must be a datetime, not {type(when).__name__}")
     if when.utcoffset() is None:
         raise InvalidArgument(f"{name} must be an aware datetime: give it a tzinfo")
-    value = -((_EPOCH - when) // _MILLISECOND)
+    value = _whole(when - _EPOCH)
     if value < 0:
         raise InvalidArgument(f"{name} must not be before 1970: {when.isoformat()}")
     return value

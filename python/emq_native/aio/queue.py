@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from emq_native import transitions as t
 from emq_native._core import queue_key
@@ -11,8 +11,6 @@ from emq_native.queue import document
 from emq_native.transitions import Transition
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from emq_native.aio.connector import Bus
 
 P = ParamSpec("P")
@@ -37,7 +35,7 @@ class Verb(Generic[P, R]):
         self._method.__qualname__ = f"{owner.__qualname__}.{name}"
 
     @overload
-    def __get__(self, queue: None, owner: type) -> Self: ...
+    def __get__(self, queue: None, owner: type) -> Callable[Concatenate[Queue, P], Coroutine[Any, Any, R]]: ...
     @overload
     def __get__(self, queue: Queue, owner: type) -> Callable[P, Coroutine[Any, Any, R]]: ...
     def __get__(self, queue: Queue | None, owner: type) -> Any:
