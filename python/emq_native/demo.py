@@ -79,9 +79,7 @@ def demonstrate(*, directory: str | None = None, executor: str = "native", worke
         if wire == 6:
             provision.claim(server.client(), wire=6)
         with _stage(len(files)) as stage:
-            stage.tell(
-                f"{len(files)} files below {_shown(root)}, {workers} workers, {executor} executor (wire {wire})"
-            )
+            stage.tell(f"{len(files)} files below {_shown(root)}, {workers} workers, {executor} executor (wire {wire})")
             run = _Run(server.url, wire, root, files, stage)
             run.play(workers)
             stage.tell("once more, in one process, to compare")
