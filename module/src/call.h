@@ -29,10 +29,10 @@ struct emq_call {
     emq_table lanes; /* every group that this call has met */
     bool lane_keys_seen;
 
-    emq_vector kept;    /* strings to free at the end */
-    int64_t number;     /* the last one that was turned into text: deadlines come in rows */
+    emq_vector kept; /* strings to free at the end */
+    int64_t number;  /* the last one that was turned into text: deadlines come in rows */
     ValkeyModuleString *number_text;
-    emq_vector deleted; /* names of keys that were deleted and are not replicated yet */
+    emq_vector deleted;        /* names of keys that were deleted and are not replicated yet */
     int64_t completed, failed; /* to be added to the metrics at the end */
     uint32_t wakes;            /* tokens to be pushed at the end */
     bool changed;              /* an effect happened: refusing is over */

@@ -52,8 +52,8 @@ void cmd_mclaim(emq_call *call) {
 /* One look at the ring: the lanes that were passed, each with the stale entries of its head, and the one that serves. */
 typedef struct ring_round {
     emq_lane *serving;
-    emq_heads heads;    /* live: of the serving lane */
-    emq_vector passed;  /* emq_lane */
+    emq_heads heads;     /* live: of the serving lane */
+    emq_vector passed;   /* emq_lane */
     emq_vector stale_of; /* emq_lane, for each entry of heads.stale */
 } ring_round;
 

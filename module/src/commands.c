@@ -14,18 +14,29 @@
 #define ACL_CATEGORY "emq"
 
 /* Words of the grammar. The first argument is the member of emq_args that receives the value. */
-#define ID(member) {EMQ_WORD_ID, EMQ_ONCE, #member, NULL, 0, offsetof(emq_args, member)}
-#define BYTES_AS(member, name) {EMQ_WORD_BYTES, EMQ_ONCE, name, NULL, 0, offsetof(emq_args, member)}
+#define ID(member) \
+    { EMQ_WORD_ID, EMQ_ONCE, #member, NULL, 0, offsetof(emq_args, member) }
+#define BYTES_AS(member, name) \
+    { EMQ_WORD_BYTES, EMQ_ONCE, name, NULL, 0, offsetof(emq_args, member) }
 #define BYTES(member) BYTES_AS(member, #member)
-#define NUMBER(member, name, rule) {EMQ_WORD_NUMBER, EMQ_ONCE, name, NULL, rule, offsetof(emq_args, member)}
-#define WHEN {EMQ_WORD_WHEN, EMQ_ONCE, "when", NULL, 0, offsetof(emq_args, when_ms)}
-#define GROUP {EMQ_WORD_GROUP, EMQ_ONCE, "group", NULL, 0, offsetof(emq_args, group)}
-#define REPEAT_NAME {EMQ_WORD_REPEAT, EMQ_ONCE, "name", NULL, 0, offsetof(emq_args, name)}
-#define EVERY {EMQ_WORD_NUMBER, EMQ_ONCE, "every", "EVERY", EMQ_N_EVERY, offsetof(emq_args, every_ms)}
-#define FLAG(member, keyword) {EMQ_WORD_FLAG, EMQ_OPTIONAL, #member, keyword, 0, offsetof(emq_args, member)}
-#define OPTION_BYTES(member, name, keyword) {EMQ_WORD_BYTES, EMQ_OPTIONAL, name, keyword, 0, offsetof(emq_args, member)}
-#define OPTION_NUMBER(member, name, keyword, rule) {EMQ_WORD_NUMBER, EMQ_OPTIONAL, name, keyword, rule, offsetof(emq_args, member)}
-#define MANY(kind, name) {kind, EMQ_MANY, name, NULL, 0, 0}
+#define NUMBER(member, name, rule) \
+    { EMQ_WORD_NUMBER, EMQ_ONCE, name, NULL, rule, offsetof(emq_args, member) }
+#define WHEN \
+    { EMQ_WORD_WHEN, EMQ_ONCE, "when", NULL, 0, offsetof(emq_args, when_ms) }
+#define GROUP \
+    { EMQ_WORD_GROUP, EMQ_ONCE, "group", NULL, 0, offsetof(emq_args, group) }
+#define REPEAT_NAME \
+    { EMQ_WORD_REPEAT, EMQ_ONCE, "name", NULL, 0, offsetof(emq_args, name) }
+#define EVERY \
+    { EMQ_WORD_NUMBER, EMQ_ONCE, "every", "EVERY", EMQ_N_EVERY, offsetof(emq_args, every_ms) }
+#define FLAG(member, keyword) \
+    { EMQ_WORD_FLAG, EMQ_OPTIONAL, #member, keyword, 0, offsetof(emq_args, member) }
+#define OPTION_BYTES(member, name, keyword) \
+    { EMQ_WORD_BYTES, EMQ_OPTIONAL, name, keyword, 0, offsetof(emq_args, member) }
+#define OPTION_NUMBER(member, name, keyword, rule) \
+    { EMQ_WORD_NUMBER, EMQ_OPTIONAL, name, keyword, rule, offsetof(emq_args, member) }
+#define MANY(kind, name) \
+    { kind, EMQ_MANY, name, NULL, 0, 0 }
 
 #define LEASE NUMBER(lease_ms, "lease", EMQ_N_LEASE)
 #define LIMIT OPTION_NUMBER(limit, "limit", "LIMIT", EMQ_N_LIMIT)
@@ -39,13 +50,14 @@ typedef enum verb_index {
 #define X(verb) VERB_##verb,
     EMQ_COMMANDS(X)
 #undef X
-        VERBS
+    VERBS
 } verb_index;
 
 #define VERB(verb, text) [VERB_##verb] = {.name = text, .handler = cmd_##verb, .revision = 1
 
-static const emq_command commands[VERBS] = {
-    /* clang-format off */
+static const emq_command commands[VERBS] =
+    {
+        /* clang-format off */
     VERB(enqueue, "emq.enqueue"), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_FAST,
         .words = {ID(id), BYTES(payload)}, .keys = K(EMQ_PENDING),
         .summary = "Admits a job that waits for a claim. Replies 1, or 0 when the id is known already.",
@@ -216,12 +228,13 @@ static const emq_command commands[VERBS] = {
         .words = {MANY(EMQ_WORD_BYTES, "name")},
         .summary = "The verbs that are served, with their revisions; or 1 or 0 for each name given.",
         .complexity = "O(N) with N verbs"},
-    /* clang-format on */
-};
+/* clang-format on */
+}
+;
 
-#define X(verb)                                                                                                                            \
-    static int run_##verb(ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc) {                                                     \
-        return emq_call_run(&commands[VERB_##verb], ctx, argv, argc);                                                                      \
+#define X(verb)                                                                        \
+    static int run_##verb(ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc) { \
+        return emq_call_run(&commands[VERB_##verb], ctx, argv, argc);                  \
     }
 EMQ_COMMANDS(X)
 #undef X

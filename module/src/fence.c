@@ -35,7 +35,11 @@ static bool refuse(emq_call *call, ValkeyModuleString *name, const char *found, 
     end = memcpy(end, EMQ_ERR_FENCE, sizeof EMQ_ERR_FENCE - 1) + sizeof EMQ_ERR_FENCE - 1;
     end = memcpy(end, name_text, name_length) + name_length;
     end = memcpy(end, found, strlen(found)) + strlen(found);
-    for (size_t i = 0; i < length && i < EMQ_FENCE_SHOWN_MAX; i++) *end++ = value[i] >= 0x20 && value[i] <= 0x7E ? value[i] : '?';
+    for (size_t i = 0; i < length && i < EMQ_FENCE_SHOWN_MAX; i++) {
+        char shown = value[i];
+        if (shown < 0x20 || shown > 0x7E) shown = '?';
+        *end++ = shown;
+    }
     *end = '\0';
     return emq_refuse(call, text);
 }

@@ -8,7 +8,13 @@
 #include "steps.h"
 
 /* The keys of a parent besides its row. */
-enum { PROCESSED, FAILED, UNSUCCESSFUL, DEPENDENCIES, SUBKEYS };
+enum {
+    PROCESSED,
+    FAILED,
+    UNSUCCESSFUL,
+    DEPENDENCIES,
+    SUBKEYS
+};
 
 static const char *const subkey_names[SUBKEYS] = {":processed", ":failed", ":unsuccessful", ":dependencies"};
 static const int subkey_kinds[SUBKEYS] = {VALKEYMODULE_KEYTYPE_HASH, VALKEYMODULE_KEYTYPE_HASH, VALKEYMODULE_KEYTYPE_HASH,

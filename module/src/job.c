@@ -100,7 +100,8 @@ static char *write_json(char *out, ValkeyModuleString *string) {
 static ValkeyModuleString *progress_event(emq_call *call, emq_job *job, ValkeyModuleString *text) {
     size_t length;
     ValkeyModule_StringPtrLen(text, &length);
-    char *event = ValkeyModule_Alloc(sizeof EVENT_BEGIN + EMQ_ID_LENGTH + sizeof EVENT_MIDDLE + 6 * length + sizeof EVENT_END), *end = event;
+    char *event = ValkeyModule_Alloc(sizeof EVENT_BEGIN + EMQ_ID_LENGTH + sizeof EVENT_MIDDLE + 6 * length + sizeof EVENT_END),
+         *end = event;
     end = memcpy(end, EVENT_BEGIN, sizeof EVENT_BEGIN - 1) + sizeof EVENT_BEGIN - 1;
     end = write_json(end, job->id);
     end = memcpy(end, EVENT_MIDDLE, sizeof EVENT_MIDDLE - 1) + sizeof EVENT_MIDDLE - 1;

@@ -16,9 +16,13 @@ struct emq_lane {
     emq_key waiting; /* g:<group>:pending */
     bool seen;       /* what follows is known */
     bool parked;
-    bool offered;    /* the ring lists it */
-    bool counted;    /* active was changed and is to be written at the end */
-    enum { EMQ_LISTING_UNKNOWN, EMQ_LISTED, EMQ_UNLISTED } listing; /* in lanes */
+    bool offered; /* the ring lists it */
+    bool counted; /* active was changed and is to be written at the end */
+    enum {
+        EMQ_LISTING_UNKNOWN,
+        EMQ_LISTED,
+        EMQ_UNLISTED
+    } listing;       /* in lanes */
     int64_t ceiling; /* 0: none */
     int64_t active;
 };

@@ -14,8 +14,8 @@ void emq_vector_add(emq_vector *vector, void *item) {
         vector->few[vector->count++] = item;
         return;
     }
-    if (vector->count >= vector->capacity) {
-        bool first = !vector->many;
+    bool first = !vector->many;
+    if (first || vector->count >= vector->capacity) {
         vector->capacity = first ? 4 * EMQ_FEW : 2 * vector->capacity;
         vector->many = ValkeyModule_Realloc(vector->many, vector->capacity * sizeof(void *));
         if (first) memcpy(vector->many, vector->few, sizeof vector->few);

@@ -24,8 +24,8 @@ static bool server_is_known(ValkeyModuleCtx *ctx) {
 
 /* A server may rename or remove commands. Without those that effects are replicated as, replicas would silently differ. */
 static bool server_has_effects(ValkeyModuleCtx *ctx) {
-    static const char *const commands[] = {"DEL",  "HDEL",  "HSET", "LPUSH", "LREM",      "LTRIM",    "PUBLISH", "RPUSH", "SADD", "SET",
-                                           "SREM", "ZADD", "ZREM", "LPOS",  "SISMEMBER", "SMEMBERS", "HKEYS",   "HGETALL"};
+    static const char *const commands[] = {"DEL", "HDEL", "HSET", "LPUSH", "LREM", "LTRIM",     "PUBLISH",  "RPUSH", "SADD",
+                                           "SET", "SREM", "ZADD", "ZREM",  "LPOS", "SISMEMBER", "SMEMBERS", "HKEYS", "HGETALL"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         ValkeyModuleCallReply *reply = ValkeyModule_Call(ctx, "COMMAND", "cc", "INFO", commands[i]);
         ValkeyModuleCallReply *info = reply ? ValkeyModule_CallReplyArrayElement(reply, 0) : NULL;

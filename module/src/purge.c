@@ -34,7 +34,7 @@ int64_t emq_purge_run(emq_call *call, emq_purge *purge) {
     for (uint32_t i = 0; i < purge->jobs.live.count; i++) {
         emq_job *job = emq_vector_at(&purge->jobs.live, i);
         emq_key *place = NULL;
-        if (!job->exists) continue; /* planned twice: a foreign writer listed it in two places */
+        if (!job->exists) continue;       /* planned twice: a foreign writer listed it in two places */
         emq_job_place(call, job, &place); /* was seen, so it cannot refuse */
         emq_remove(call, job, place);
         deleted++;

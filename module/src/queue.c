@@ -64,10 +64,9 @@ static bool plan_lanes(emq_call *call, ruin_plan *ruin) {
 }
 
 static bool plan(emq_call *call, ruin_plan *ruin) {
-    if (!plan_place(call, ruin, emq_store_key(call, EMQ_ACTIVE), NULL) ||
-        !plan_place(call, ruin, emq_store_key(call, EMQ_PENDING), NULL) || !plan_lanes(call, ruin) ||
-        !plan_place(call, ruin, emq_store_key(call, EMQ_SCHEDULE), NULL) || !plan_place(call, ruin, emq_store_key(call, EMQ_DEAD), NULL) ||
-        !plan_place(call, ruin, emq_store_key(call, EMQ_HELD), NULL)) {
+    if (!plan_place(call, ruin, emq_store_key(call, EMQ_ACTIVE), NULL) || !plan_place(call, ruin, emq_store_key(call, EMQ_PENDING), NULL) ||
+        !plan_lanes(call, ruin) || !plan_place(call, ruin, emq_store_key(call, EMQ_SCHEDULE), NULL) ||
+        !plan_place(call, ruin, emq_store_key(call, EMQ_DEAD), NULL) || !plan_place(call, ruin, emq_store_key(call, EMQ_HELD), NULL)) {
         return false;
     }
     emq_store_lowest(call, emq_store_key(call, EMQ_REPEAT), VALKEYMODULE_POSITIVE_INFINITE, ruin->left, &ruin->repeats);
@@ -92,7 +91,7 @@ static bool anything_left(emq_call *call, bool keeps_outbox) {
 }
 
 static void delete_settings(emq_call *call) {
-    static const emq_queue_key keys[] = {EMQ_COMPLETED, EMQ_FAILED, EMQ_GACTIVE, EMQ_GLIMIT, EMQ_GWEIGHT, EMQ_RING,   EMQ_LANES,
+    static const emq_queue_key keys[] = {EMQ_COMPLETED, EMQ_FAILED, EMQ_GACTIVE, EMQ_GLIMIT, EMQ_GWEIGHT,  EMQ_RING, EMQ_LANES,
                                          EMQ_TOKENS,    EMQ_PARKED, EMQ_REPEAT,  EMQ_OUTBOX, EMQ_POISONED, EMQ_META};
     static const char *const reserved[] = {"metrics:completed:data", "metrics:failed:data", "limiter"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) emq_key_delete(call, emq_store_key(call, keys[i]));

@@ -21,7 +21,8 @@ void cmd_repeat(emq_call *call) {
     bool exists;
     if (see_row(call, &row, &exists)) {
         if (!exists) {
-            emq_pair pairs[] = {{emq_words[EMQ_W_TEMPLATE], args->payload}, {emq_words[EMQ_W_EVERY], emq_store_number(call, args->every_ms)}};
+            emq_pair pairs[] = {{emq_words[EMQ_W_TEMPLATE], args->payload},
+                                {emq_words[EMQ_W_EVERY], emq_store_number(call, args->every_ms)}};
             emq_hash_put(call, &row, pairs, 2);
             int64_t first = args->when_ms == EMQ_UNSAID ? call->now_ms + args->every_ms : args->when_ms;
             emq_zset_put(call, emq_store_key(call, EMQ_REPEAT), args->name, first);

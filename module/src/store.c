@@ -119,8 +119,8 @@ bool emq_store_see(emq_call *call, emq_key *key, int kind) {
     return found == VALKEYMODULE_KEYTYPE_EMPTY || found == kind || emq_refuse(call, EMQ_ERR_WRONGTYPE);
 }
 
-bool emq_store_see_key(emq_call *call, emq_queue_key key) {
-    return emq_store_see(call, emq_store_key(call, key), kinds[key]);
+bool emq_store_see_key(emq_call *call, emq_queue_key which) {
+    return emq_store_see(call, emq_store_key(call, which), kinds[which]);
 }
 
 size_t emq_store_length(emq_call *call, emq_key *key) {

@@ -17,31 +17,31 @@ typedef struct emq_call emq_call;
 
 /* X(identifier, suffix, kind): the keys that every queue has. The first five are the places, in the order of the states in
  * words.h. */
-#define EMQ_QUEUE_KEYS(X)                                                                                                                  \
-    X(EMQ_PENDING, "pending", ZSET)                                                                                                        \
-    X(EMQ_ACTIVE, "active", ZSET)                                                                                                          \
-    X(EMQ_SCHEDULE, "schedule", ZSET)                                                                                                      \
-    X(EMQ_DEAD, "dead", ZSET)                                                                                                              \
-    X(EMQ_HELD, "held", ZSET)                                                                                                              \
-    X(EMQ_META, "meta", HASH)                                                                                                              \
-    X(EMQ_COMPLETED, "metrics:completed", HASH)                                                                                            \
-    X(EMQ_FAILED, "metrics:failed", HASH)                                                                                                  \
-    X(EMQ_RING, "ring", LIST)                                                                                                              \
-    X(EMQ_TOKENS, "wake", LIST)                                                                                                            \
-    X(EMQ_LANES, "lanes", SET)                                                                                                             \
-    X(EMQ_PARKED, "paused", SET)                                                                                                           \
-    X(EMQ_GLIMIT, "glimit", HASH)                                                                                                          \
-    X(EMQ_GACTIVE, "gactive", HASH)                                                                                                        \
-    X(EMQ_GWEIGHT, "gweight", HASH)                                                                                                        \
-    X(EMQ_REPEAT, "repeat", ZSET)                                                                                                          \
-    X(EMQ_OUTBOX, "flow:outbox", LIST)                                                                                                     \
+#define EMQ_QUEUE_KEYS(X)                       \
+    X(EMQ_PENDING, "pending", ZSET)             \
+    X(EMQ_ACTIVE, "active", ZSET)               \
+    X(EMQ_SCHEDULE, "schedule", ZSET)           \
+    X(EMQ_DEAD, "dead", ZSET)                   \
+    X(EMQ_HELD, "held", ZSET)                   \
+    X(EMQ_META, "meta", HASH)                   \
+    X(EMQ_COMPLETED, "metrics:completed", HASH) \
+    X(EMQ_FAILED, "metrics:failed", HASH)       \
+    X(EMQ_RING, "ring", LIST)                   \
+    X(EMQ_TOKENS, "wake", LIST)                 \
+    X(EMQ_LANES, "lanes", SET)                  \
+    X(EMQ_PARKED, "paused", SET)                \
+    X(EMQ_GLIMIT, "glimit", HASH)               \
+    X(EMQ_GACTIVE, "gactive", HASH)             \
+    X(EMQ_GWEIGHT, "gweight", HASH)             \
+    X(EMQ_REPEAT, "repeat", ZSET)               \
+    X(EMQ_OUTBOX, "flow:outbox", LIST)          \
     X(EMQ_POISONED, "flow:poison", LIST)
 
 typedef enum emq_queue_key {
 #define X(identifier, suffix, kind) identifier,
     EMQ_QUEUE_KEYS(X)
 #undef X
-        EMQ_KEYS
+    EMQ_KEYS
 } emq_queue_key;
 
 #define EMQ_PLACES 5
@@ -50,8 +50,8 @@ typedef enum emq_queue_key {
 typedef struct emq_key {
     ValkeyModuleString *name;
     ValkeyModuleKey *handle;
-    bool opened;        /* handle holds what OpenKey answered, which for a reader may be NULL */
-    const char *verb;   /* with words: an effect that was carried out and is not replicated yet */
+    bool opened;      /* handle holds what OpenKey answered, which for a reader may be NULL */
+    const char *verb; /* with words: an effect that was carried out and is not replicated yet */
     emq_vector words;
 } emq_key;
 
@@ -64,7 +64,7 @@ ValkeyModuleString *emq_store_keep(emq_call *call, ValkeyModuleString *string);
 /* The decimal text of a number, kept. */
 ValkeyModuleString *emq_store_number(emq_call *call, int64_t number);
 
-emq_key *emq_store_key(emq_call *call, emq_queue_key key);
+emq_key *emq_store_key(emq_call *call, emq_queue_key which);
 
 /* Names of other keys: known by a suffix, an id, a group or a repeat name. The caller forgets what it named. */
 void emq_store_name_fixed(emq_call *call, emq_key *key, const char *suffix);
@@ -86,7 +86,7 @@ int emq_store_kind(emq_call *call, emq_key *key);
 
 /* Refuses unless the key is absent or of that kind. */
 bool emq_store_see(emq_call *call, emq_key *key, int kind);
-bool emq_store_see_key(emq_call *call, emq_queue_key key);
+bool emq_store_see_key(emq_call *call, emq_queue_key which);
 
 /* Number of members, fields or elements; 0 when there is no key. Not for sets. */
 size_t emq_store_length(emq_call *call, emq_key *key);

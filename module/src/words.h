@@ -9,49 +9,49 @@
 #include "wire.h"
 
 /* X(identifier, text): fields of a row, except the payload, which is never held. */
-#define EMQ_ROW_FIELDS(X)                                                                                                                  \
-    X(EMQ_STATE, "state")                                                                                                                  \
-    X(EMQ_ATTEMPTS, "attempts")                                                                                                            \
-    X(EMQ_GROUP, "group")                                                                                                                  \
-    X(EMQ_LAST_ERROR, "last_error")                                                                                                        \
-    X(EMQ_PROGRESS, "progress")                                                                                                            \
-    X(EMQ_REAPED, "reaped")                                                                                                                \
-    X(EMQ_FLOOR, "floor")                                                                                                                  \
-    X(EMQ_PARENT, "parent")                                                                                                                \
-    X(EMQ_PARENT_QUEUE, "parent_queue")                                                                                                    \
+#define EMQ_ROW_FIELDS(X)               \
+    X(EMQ_STATE, "state")               \
+    X(EMQ_ATTEMPTS, "attempts")         \
+    X(EMQ_GROUP, "group")               \
+    X(EMQ_LAST_ERROR, "last_error")     \
+    X(EMQ_PROGRESS, "progress")         \
+    X(EMQ_REAPED, "reaped")             \
+    X(EMQ_FLOOR, "floor")               \
+    X(EMQ_PARENT, "parent")             \
+    X(EMQ_PARENT_QUEUE, "parent_queue") \
     X(EMQ_PARENT_POLICY, "parent_policy")
 
 typedef enum emq_field {
 #define X(identifier, text) identifier,
     EMQ_ROW_FIELDS(X)
 #undef X
-        EMQ_FIELDS
+    EMQ_FIELDS
 } emq_field;
 
 /* X(identifier, text): the other words. The first five are the states, in the order of the places in store.h. */
-#define EMQ_CONSTANT_WORDS(X)                                                                                                              \
-    X(EMQ_W_PENDING, "pending")                                                                                                            \
-    X(EMQ_W_ACTIVE, "active")                                                                                                              \
-    X(EMQ_W_SCHEDULED, "scheduled")                                                                                                        \
-    X(EMQ_W_DEAD, "dead")                                                                                                                  \
-    X(EMQ_W_HELD, "awaiting_children")                                                                                                     \
-    X(EMQ_W_PAYLOAD, "payload")                                                                                                            \
-    X(EMQ_W_PAUSED, "paused")                                                                                                              \
-    X(EMQ_W_COUNT, "count")                                                                                                                \
-    X(EMQ_W_EVERY, "every_ms")                                                                                                             \
-    X(EMQ_W_TEMPLATE, "template")                                                                                                          \
-    X(EMQ_W_ZERO, "0")                                                                                                                     \
-    X(EMQ_W_ONE, "1")                                                                                                                      \
-    X(EMQ_W_NOTHING, "")                                                                                                                   \
-    X(EMQ_W_EXPIRED, EMQ_LAST_ERROR_EXPIRED)                                                                                               \
-    X(EMQ_W_REMOVED, EMQ_ERROR_REMOVED)                                                                                                    \
+#define EMQ_CONSTANT_WORDS(X)                \
+    X(EMQ_W_PENDING, "pending")              \
+    X(EMQ_W_ACTIVE, "active")                \
+    X(EMQ_W_SCHEDULED, "scheduled")          \
+    X(EMQ_W_DEAD, "dead")                    \
+    X(EMQ_W_HELD, "awaiting_children")       \
+    X(EMQ_W_PAYLOAD, "payload")              \
+    X(EMQ_W_PAUSED, "paused")                \
+    X(EMQ_W_COUNT, "count")                  \
+    X(EMQ_W_EVERY, "every_ms")               \
+    X(EMQ_W_TEMPLATE, "template")            \
+    X(EMQ_W_ZERO, "0")                       \
+    X(EMQ_W_ONE, "1")                        \
+    X(EMQ_W_NOTHING, "")                     \
+    X(EMQ_W_EXPIRED, EMQ_LAST_ERROR_EXPIRED) \
+    X(EMQ_W_REMOVED, EMQ_ERROR_REMOVED)      \
     X(EMQ_W_FENCE, EMQ_FENCE_KEY)
 
 typedef enum emq_word_id {
 #define X(identifier, text) identifier,
     EMQ_CONSTANT_WORDS(X)
 #undef X
-        EMQ_WORDS
+    EMQ_WORDS
 } emq_word_id;
 
 extern ValkeyModuleString *emq_fields[EMQ_FIELDS];
