@@ -16,7 +16,7 @@ C     := $(wildcard module/src/*.[ch] module/tests/*.[ch])
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test containers lint format clean distclean need
+.PHONY: help demo test containers lint lint-python lint-c format clean distclean need
 
 help:
 	@echo 'make demo                      build all, start a Valkey with the module and push real work through it'
@@ -39,10 +39,14 @@ test: $(VENV)/.dev
 containers: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/containers $(ARGS)
 
-lint: $(VENV)/.dev
+lint: lint-python lint-c
+
+lint-python: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+lint-c:
 	@for tool in clang-format clang-tidy; do \
 	    command -v $$tool >/dev/null || { echo "make lint needs $$tool (Debian: apt-get install $$tool)"; exit 1; }; done
 	clang-format --dry-run --Werror $(C)
