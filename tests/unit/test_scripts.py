@@ -72,7 +72,7 @@ def test_every_name_is_defined_above_its_use(script: Script) -> None:
     known = KEYWORDS | SANDBOX
     for match in re.finditer(r"(?<![\w.:])([A-Za-z_]\w*)", text):
         name, before, after = match[1], text[: match.start()], text[match.end() :]
-        declared = re.search(r"(?:\blocal(?: function)?|\bfor|\bfunction(?: \w+)?\s*\() ?(?:[\w.]+, )*$", before[-120:])
+        declared = re.search(r"(?:\blocal(?: function)?|\bfor|\bfunction(?: [\w.]+)?\s*\() ?(?:[\w.]+, )*$", before[-120:])
         field = re.search(r"[{,]\s*$", before) and re.match(r"\s*=[^=]", after)
         if declared:
             known = known | {name}

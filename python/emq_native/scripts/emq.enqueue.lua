@@ -3,10 +3,10 @@
 arity(2, 2)
 queue()
 local id = job_id(ARGV[1])
-see(BASE .. 'pending', 'zset')
-if see(row(id), 'hash') then
+see('pending', 'zset')
+if see('job:' .. id, 'hash') then
     return 0
 end
 admit(id, 'pending', ARGV[2])
-call('ZADD', BASE .. 'pending', 0, id)
+redis.call('ZADD', KEYS[1] .. ':pending', '0', id)
 return 1

@@ -1,21 +1,19 @@
 -- EMQ.EXTEND q id token lease -> 1, -1 there is no such job
--- uses: arity queue number clock job_id load place digits
+-- uses: arity queue lease job_id moving place
 arity(3, 3)
 queue()
-local now = clock()
-local deadline = now + number('lease', ARGV[3], 1, M, now)
+local deadline = lease(ARGV[3])
 local id = job_id(ARGV[1])
-local active = BASE .. 'active'
-local known = { [active] = call('ZSCORE', active, id) }
-local job = load(id, { 'state', 'attempts', 'group' })
+local score = redis.call('ZSCORE', KEYS[1] .. ':active', id)
+local job = moving(id)
 if not job then
     return -1
 end
 if job.attempts ~= ARGV[2] then
-    refuse('EMQSTALE extend token mismatch')
+    error('EMQSTALE extend token mismatch', 0)
 end
-if place(id, job, known) ~= active then
-    refuse('EMQSTATE job is not active')
+if place(id, job, { active = score }) ~= 'active' then
+    error('EMQSTATE job is not active', 0)
 end
-call('ZADD', active, digits(deadline), id)
+redis.call('ZADD', KEYS[1] .. ':active', deadline, id)
 return 1

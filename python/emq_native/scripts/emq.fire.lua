@@ -3,24 +3,24 @@
 arity(3, 3)
 queue()
 local name = repeat_name(ARGV[1])
-local next_run = number('next', ARGV[2], 0, M)
+local following = number('next', ARGV[2], 0)
 local id = job_id(ARGV[3])
-local key, names = BASE .. 'repeat:' .. name, BASE .. 'repeat'
-local due = tonumber(call('ZSCORE', names, name) or nil)
-local known = see(key, 'hash')
-see(BASE .. 'pending', 'zset')
-local exists = see(row(id), 'hash')
+local names, template = KEYS[1] .. ':repeat', KEYS[1] .. ':repeat:' .. name
+local due = redis.call('ZSCORE', names, name)
+local known = see('repeat:' .. name, 'hash')
+see('pending', 'zset')
+local exists = see('job:' .. id, 'hash')
 if not due then
     return 0
 end
 if not known then
-    call('ZREM', names, name)
+    redis.call('ZREM', names, name)
     return 0
 end
-if due > clock() or next_run <= due or exists then
+if tonumber(due) > clock() or following <= tonumber(due) or exists then
     return 0
 end
-call('ZADD', names, ARGV[2], name)
-admit(id, 'pending', call('HGET', key, 'template') or '')
-call('ZADD', BASE .. 'pending', 0, id)
+redis.call('ZADD', names, ARGV[2], name)
+admit(id, 'pending', redis.call('HGET', template, 'template') or '')
+redis.call('ZADD', KEYS[1] .. ':pending', '0', id)
 return 1

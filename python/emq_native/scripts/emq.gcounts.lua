@@ -1,17 +1,17 @@
 -- EMQ.GCOUNTS q [group ...] -> [group, waiting, active] for each group named, else for every group that has a job
--- uses: arity queue group_name see lane_key stored before
+-- uses: arity queue group_name see stored before
 arity(0)
 queue()
-local groups = {}
+local groups, base = {}, KEYS[1] .. ':'
 for at, text in ipairs(ARGV) do
     groups[at] = group_name(text)
 end
-local gactive = BASE .. 'gactive'
-see(BASE .. 'lanes', 'set')
-see(gactive, 'hash')
-if #groups == 0 then
+see('lanes', 'set')
+see('gactive', 'hash')
+local most = #groups
+if most == 0 then
     local known = {}
-    for _, list in ipairs({ call('SMEMBERS', BASE .. 'lanes'), call('HKEYS', gactive) }) do
+    for _, list in ipairs({ redis.call('SMEMBERS', base .. 'lanes'), redis.call('HKEYS', base .. 'gactive') }) do
         for _, group in ipairs(list) do
             if not known[group] then
                 known[group] = true
@@ -20,10 +20,12 @@ if #groups == 0 then
         end
     end
     table.sort(groups, before)
+    most = math.min(#groups, 10000)
 end
 local rows = {}
-for at = 1, #ARGV > 0 and #groups or math.min(#groups, 10000) do
+for at = 1, most do
     local group = groups[at]
-    rows[at] = { group, call('ZCARD', lane_key(group)), stored(call('HGET', gactive, group)) }
+    local waiting = redis.call('ZCARD', base .. 'g:' .. group .. ':pending')
+    rows[at] = { group, waiting, stored(redis.call('HGET', base .. 'gactive', group)) }
 end
 return rows

@@ -1,18 +1,16 @@
 -- EMQ.GLIMIT q group ceiling -> 1; a ceiling of 0 is none
--- uses: arity queue group_name number see lanes tune keep_lanes search
+-- uses: arity queue group_name number see lanes search
 arity(2, 2)
 queue()
 local group = group_name(ARGV[1])
 local ceiling = number('ceiling', ARGV[2], 0, 2147483647)
 local lane = see_lane(group)
-see(BASE .. 'gweight', 'hash')
+see('gweight', 'hash')
 if ceiling == 0 then
-    call('HDEL', BASE .. 'glimit', group)
+    redis.call('HDEL', KEYS[1] .. ':glimit', group)
 else
-    call('HSET', BASE .. 'glimit', group, ARGV[2])
+    redis.call('HSET', KEYS[1] .. ':glimit', group, ARGV[2])
 end
 lane.ceiling = ceiling
-search(group, lane)
-tune(group, lane)
-keep_lanes()
+search(group)
 return 1

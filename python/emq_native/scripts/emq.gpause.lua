@@ -1,12 +1,11 @@
 -- EMQ.GPAUSE q group -> 1
--- uses: arity queue group_name see lanes tune keep_lanes
+-- uses: arity queue group_name see lanes
 arity(1, 1)
 queue()
 local group = group_name(ARGV[1])
 local lane = see_lane(group)
-see(BASE .. 'gweight', 'hash')
-call('SADD', BASE .. 'paused', group)
+see('gweight', 'hash')
+redis.call('SADD', KEYS[1] .. ':paused', group)
 lane.parked = true
-tune(group, lane)
-keep_lanes()
+lanes.tune(group)
 return 1

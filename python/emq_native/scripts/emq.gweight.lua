@@ -1,15 +1,20 @@
 -- EMQ.GWEIGHT q group weight -> 1; a weight of 0 is that of 1
--- uses: arity queue group_name number see lanes
+-- uses: arity queue group_name number see
 arity(2, 2)
 queue()
 local group = group_name(ARGV[1])
 local weight = number('weight', ARGV[2], 0, 10000)
-local weights = BASE .. 'gweight'
-see_lane(group)
-see(weights, 'hash')
+see('g:' .. group .. ':pending', 'zset')
+see('ring', 'list')
+see('wake', 'list')
+see('lanes', 'set')
+see('paused', 'set')
+see('glimit', 'hash')
+see('gactive', 'hash')
+see('gweight', 'hash')
 if weight == 0 then
-    call('HDEL', weights, group)
+    redis.call('HDEL', KEYS[1] .. ':gweight', group)
 else
-    call('HSET', weights, group, ARGV[2])
+    redis.call('HSET', KEYS[1] .. ':gweight', group, ARGV[2])
 end
 return 1

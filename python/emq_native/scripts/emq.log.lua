@@ -4,15 +4,15 @@ arity(2)
 local given = options(3, { KEEP = true })
 queue()
 local keep = given.KEEP and number('keep', given.KEEP, 1, 10000)
-local row = BASE .. 'job:' .. job_id(ARGV[1])
-local logs = row .. ':logs'
-see(logs, 'list')
-if not see(row, 'hash') then
+local id = job_id(ARGV[1])
+see('job:' .. id .. ':logs', 'list')
+if not see('job:' .. id, 'hash') then
     return -1
 end
-local length = call('RPUSH', logs, ARGV[2])
+local logs = KEYS[1] .. ':job:' .. id .. ':logs'
+local length = redis.call('RPUSH', logs, ARGV[2])
 if keep and length > keep then
-    call('LTRIM', logs, -keep, -1)
+    redis.call('LTRIM', logs, -keep, -1)
     length = keep
 end
 return length

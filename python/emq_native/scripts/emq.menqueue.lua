@@ -6,11 +6,11 @@ queue()
 for at = 1, count do
     job_id(ARGV[2 * at - 1])
 end
-see(BASE .. 'pending', 'zset')
+see('pending', 'zset')
 local exists, listed, replies = {}, {}, {}
 for at = 1, count do
     local id = ARGV[2 * at - 1]
-    exists[id] = see(row(id), 'hash')
+    exists[id] = see('job:' .. id, 'hash')
 end
 for at = 1, count do
     local id = ARGV[2 * at - 1]
@@ -22,5 +22,5 @@ for at = 1, count do
         listed[#listed + 1] = id
     end
 end
-many('ZADD', BASE .. 'pending', listed)
+many('ZADD', 'pending', listed)
 return replies

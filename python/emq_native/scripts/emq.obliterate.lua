@@ -1,75 +1,78 @@
 -- EMQ.OBLITERATE q [FORCE] [LIMIT n] -> 1 there is more, 0 nothing of the queue is left
--- uses: arity options queue number before see direct_flush purge keep_lanes
+-- uses: arity options queue number before see metrics remove_now place purge
 arity(0)
 local given = options(1, { FORCE = false, LIMIT = true })
 queue()
 local limit = number('limit', given.LIMIT or '1000', 1, 10000)
-local paused = call('HEXISTS', BASE .. 'meta', 'paused') == 1
-for _, name in ipairs({ 'pending', 'active', 'schedule', 'dead', 'held', 'repeat' }) do
-    see(BASE .. name, 'zset')
-end
-see(BASE .. 'lanes', 'set')
-local undelivered = see(BASE .. 'flow:outbox', 'list')
+local base = KEYS[1] .. ':'
+local paused = redis.call('HEXISTS', base .. 'meta', 'paused') == 1
+see('pending', 'zset')
+local running = see('active', 'zset')
+see('schedule', 'zset')
+see('dead', 'zset')
+see('held', 'zset')
+see('repeat', 'zset')
+see('lanes', 'set')
+local undelivered = see('flow:outbox', 'list')
 see_metric('failed')
 if not paused then
-    refuse('EMQSTATE not paused')
+    error('EMQSTATE not paused', 0)
 end
-if call('EXISTS', BASE .. 'active') == 1 and not given.FORCE then
-    refuse('EMQSTATE active jobs present')
+if running and not given.FORCE then
+    error('EMQSTATE active jobs present', 0)
 end
 
 local plans, left = {}, limit
-local function plan(key, group)
-    local ids = doomed(key, left)
+local function plan(name, group)
+    local ids = doomed(name, left)
     left = left - #ids
-    plans[#plans + 1] = { ids, key, group }
+    plans[#plans + 1] = { ids, name, group }
 end
-plan(BASE .. 'active')
-plan(BASE .. 'pending')
-if left > 0 then
-    local groups = call('SMEMBERS', BASE .. 'lanes')
-    table.sort(groups, before)
-    for _, group in ipairs(groups) do
-        if left == 0 then
-            break
-        end
-        plan(see_lane(group).key, group)
+plan('active')
+plan('pending')
+local groups = left > 0 and redis.call('SMEMBERS', base .. 'lanes') or {}
+table.sort(groups, before)
+for _, group in ipairs(groups) do
+    if left == 0 then
+        break
     end
+    plan(see_lane(group).name, group)
 end
-plan(BASE .. 'schedule')
-plan(BASE .. 'dead')
-plan(BASE .. 'held')
-local names = left > 0 and call('ZRANGE', BASE .. 'repeat', 0, left - 1) or {}
+plan('schedule')
+plan('dead')
+plan('held')
+local names = left > 0 and redis.call('ZRANGE', base .. 'repeat', 0, left - 1) or {}
 if left == limit and #names == 0 and undelivered and not given.FORCE then
-    refuse('EMQSTATE flow outbox is not empty')
+    error('EMQSTATE flow outbox is not empty', 0)
 end
 
 for _, step in ipairs(plans) do
-    local ids, key, group = unpack(step)
-    for _, entry in ipairs(ids) do
-        local job = entry[2] and peek(entry[1], KIN)
-        local at = job and place(entry[1], job) or key
-        purge({ { entry[1], job } }, at, group)
+    local ids, name, group = unpack(step)
+    for _, planned in ipairs(ids) do
+        local id, job = planned[1], planned[2] and kin(planned[1])
+        purge({ { id, job } }, job and place(id, job) or name, group)
     end
 end
 for _, name in ipairs(names) do
-    call('ZREM', BASE .. 'repeat', name)
-    call('DEL', BASE .. 'repeat:' .. name)
+    redis.call('ZREM', base .. 'repeat', name)
+    redis.call('DEL', base .. 'repeat:' .. name)
 end
-keep_lanes()
+if lanes then
+    lanes.keep()
+end
 keep_metrics()
 
 local function keys(...)
     local list = {}
     for at, name in ipairs({ ... }) do
-        list[at] = BASE .. name
+        list[at] = base .. name
     end
     return unpack(list)
 end
-local open = call('EXISTS', keys('pending', 'active', 'schedule', 'dead', 'held', 'lanes', 'repeat'))
-if open > 0 or (not given.FORCE and call('EXISTS', BASE .. 'flow:outbox') == 1) then
+local open = redis.call('EXISTS', keys('pending', 'active', 'schedule', 'dead', 'held', 'lanes', 'repeat'))
+if open > 0 or (not given.FORCE and redis.call('EXISTS', base .. 'flow:outbox') == 1) then
     return 1
 end
-call('DEL', keys('metrics:completed', 'metrics:failed', 'metrics:completed:data', 'metrics:failed:data', 'gactive', 'glimit',
-    'gweight', 'ring', 'lanes', 'wake', 'paused', 'limiter', 'repeat', 'flow:outbox', 'flow:poison', 'meta'))
+redis.call('DEL', keys('metrics:completed', 'metrics:failed', 'metrics:completed:data', 'metrics:failed:data', 'gactive',
+    'glimit', 'gweight', 'ring', 'lanes', 'wake', 'paused', 'limiter', 'repeat', 'flow:outbox', 'flow:poison', 'meta'))
 return 0

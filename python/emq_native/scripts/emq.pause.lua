@@ -2,7 +2,7 @@
 -- uses: arity queue
 arity(0, 0)
 queue()
-if call('HEXISTS', BASE .. 'meta', 'paused') == 0 then
-    call('HSET', BASE .. 'meta', 'paused', '1')
+if redis.call('HEXISTS', KEYS[1] .. ':meta', 'paused') == 0 then
+    redis.call('HSET', KEYS[1] .. ':meta', 'paused', '1')
 end
 return 1

@@ -2,5 +2,5 @@
 -- uses: arity queue job_id
 arity(1, 1)
 queue()
-local fields = call('HGETALL', BASE .. 'job:' .. job_id(ARGV[1]))
-return next(fields) and fields or false
+local row = redis.call('HGETALL', KEYS[1] .. ':job:' .. job_id(ARGV[1]))
+return next(row) and row or false

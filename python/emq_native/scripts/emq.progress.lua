@@ -3,8 +3,7 @@
 arity(2, 2)
 queue()
 local id = job_id(ARGV[1])
-local row = BASE .. 'job:' .. id
-if not see(row, 'hash') then
+if not see('job:' .. id, 'hash') then
     return -1
 end
 local text = string.gsub(ARGV[2], '[%z\1-\31"\\]', function(byte)
@@ -13,6 +12,6 @@ local text = string.gsub(ARGV[2], '[%z\1-\31"\\]', function(byte)
     end
     return string.format('\\u%04x', string.byte(byte))
 end)
-call('HSET', row, 'progress', ARGV[2])
-call('PUBLISH', BASE .. 'events', '{"event":"progress","job":"' .. id .. '","progress":"' .. text .. '"}')
+redis.call('HSET', KEYS[1] .. ':job:' .. id, 'progress', ARGV[2])
+redis.call('PUBLISH', KEYS[1] .. ':events', '{"event":"progress","job":"' .. id .. '","progress":"' .. text .. '"}')
 return 1

@@ -1,16 +1,15 @@
 -- EMQ.REAP q [LIMIT n] [MAX m] -> how many expired leases were ended
--- uses: arity options queue reaping clock digits see metrics load settled place batched reap
+-- uses: arity options queue reaping clock digits see metrics leased live reap
 arity(0)
 local given = options(1, { LIMIT = true, MAX = true })
 queue()
 local limit, max = reaping(given)
-local active = BASE .. 'active'
-see(BASE .. 'pending', 'zset')
-see(BASE .. 'dead', 'zset')
+see('pending', 'zset')
+see('dead', 'zset')
 see_metric('failed')
-local late = call('ZRANGE', active, '-inf', digits(clock()), 'BYSCORE', 'LIMIT', 0, limit)
+local late = redis.call('ZRANGE', KEYS[1] .. ':active', '-inf', digits(clock()), 'BYSCORE', 'LIMIT', 0, limit)
 for at, id in ipairs(late) do
-    local job = load(id, SETTLED)
-    late[at] = { id, job and (home(job) == active or place(id, job) == active) and job or nil }
+    local job = leased(id)
+    late[at] = { id, live(id, job, 'active') and job or nil }
 end
 return reap(late, max)

@@ -2,6 +2,6 @@
 -- uses: arity queue see
 arity(0, 0)
 queue()
-see(BASE .. 'meta', 'hash')
-call('HDEL', BASE .. 'meta', 'paused')
+see('meta', 'hash')
+redis.call('HDEL', KEYS[1] .. ':meta', 'paused')
 return 1

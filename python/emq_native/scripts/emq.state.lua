@@ -1,19 +1,20 @@
 -- EMQ.STATE q id -> the word for the place of the job
--- uses: arity queue job_id peek place
+-- uses: arity queue job_id fields place
 arity(1, 1)
 queue()
 local id = job_id(ARGV[1])
-local words = { pending = 'pending', active = 'active', schedule = 'scheduled', dead = 'dead', held = 'awaiting_children' }
 local known = {}
-for name in pairs(words) do
-    known[BASE .. name] = call('ZSCORE', BASE .. name, id)
+for _, name in ipairs({ 'pending', 'active', 'schedule', 'dead', 'held' }) do
+    known[name] = redis.call('ZSCORE', KEYS[1] .. ':' .. name, id)
 end
-local job = peek(id, { 'state', 'group' })
-if not job then
+local row = fields(id, 'state', 'group')
+if not row then
     return 'absent'
 end
-local at = place(id, job, known)
+local at = place(id, { state = row[1], group = row[2] }, known)
 if not at then
     return 'unknown'
+elseif at == 'active' or at == 'dead' then
+    return at
 end
-return words[string.sub(at, #BASE + 1)] or 'pending'
+return at == 'schedule' and 'scheduled' or at == 'held' and 'awaiting_children' or 'pending'

@@ -2,9 +2,9 @@
 -- uses: arity queue job_id see
 arity(2, 2)
 queue()
-local row = BASE .. 'job:' .. job_id(ARGV[1])
-if not see(row, 'hash') then
+local id = job_id(ARGV[1])
+if not see('job:' .. id, 'hash') then
     return -1
 end
-call('HSET', row, 'payload', ARGV[2])
+redis.call('HSET', KEYS[1] .. ':job:' .. id, 'payload', ARGV[2])
 return 1

@@ -1,6 +1,5 @@
--- uses: row
 local function erase(id)
-    local key = row(id)
-    call('DEL', key, key .. ':logs', key .. ':lock', key .. ':dependencies', key .. ':processed', key .. ':failed',
-        key .. ':unsuccessful')
+    local row = KEYS[1] .. ':job:' .. id
+    redis.call('DEL', row, row .. ':logs', row .. ':lock', row .. ':dependencies', row .. ':processed', row .. ':failed',
+        row .. ':unsuccessful')
 end

@@ -1,8 +1,10 @@
--- uses: leave erase metrics done_up
--- Ends a completed job.
+-- uses: leave erase metrics parents
+-- Ends a completed job and tells its parent.
 local function finish(id, job, at, result)
     leave(id, job, at)
     erase(id)
     bump('completed')
-    done_up(id, job, result)
+    if job.parent then
+        parents.completed(id, job, result)
+    end
 end

@@ -1,25 +1,24 @@
--- uses: load place
-local SERVED = { 'state', 'attempts', 'group', 'payload' }
+-- uses: waiting live
 -- The first jobs of a place, at most want, and the stale ids passed on the way, at most 1000: { id, job } each, and ids.
-local function heads(key, want)
-    local live, bad, at = {}, {}, 0
-    while #live < want and #bad < 1000 do
-        local ids = call('ZRANGE', key, at, at + math.min(want - #live, 1000) - 1)
+local function heads(name, want)
+    local jobs, stale, at = {}, {}, 0
+    while #jobs < want and #stale < 1000 do
+        local ids = redis.call('ZRANGE', KEYS[1] .. ':' .. name, at, at + math.min(want - #jobs, 1000) - 1)
         if #ids == 0 then
             break
         end
         for _, id in ipairs(ids) do
-            local job = load(id, SERVED)
-            if job and (home(job) == key or place(id, job) == key) then
-                live[#live + 1] = { id, job }
+            local job = waiting(id)
+            if live(id, job, name) then
+                jobs[#jobs + 1] = { id, job }
             else
-                bad[#bad + 1] = id
-                if #bad == 1000 then
+                stale[#stale + 1] = id
+                if #stale == 1000 then
                     break
                 end
             end
         end
         at = at + #ids
     end
-    return live, bad
+    return jobs, stale
 end

@@ -1,29 +1,89 @@
--- uses: queue see stored lane_key
--- The lanes that this call may touch, by group, as they will be when this call is over. By the contract a lane is
--- in the ring exactly when it is serviceable, so nothing has to be searched there.
-local lanes, ring_seen = {}, false
-local function serviceable(lane)
-    return lane.backlog > 0 and not lane.parked and (lane.ceiling == 0 or lane.active < lane.ceiling)
+-- uses: see stored digits many
+-- What concerns lanes is set up when the first job with a group is met.
+local lanes
+local function open_lanes()
+    local known = {}
+    lanes = {}
+    -- A lane as this call leaves it. Reading it tests every key that a change of it may write. By the contract it is in the
+    -- ring exactly when it is serviceable, so nothing has to be searched there.
+    function lanes.see(group)
+        local lane = known[group]
+        if lane then
+            return lane
+        end
+        if not next(known) then
+            see('ring', 'list')
+            see('wake', 'list')
+        end
+        local base, name = KEYS[1] .. ':', 'g:' .. group .. ':pending'
+        lane = {
+            name = name,
+            backlog = redis.call('ZCARD', base .. name),
+            listed = redis.call('SISMEMBER', base .. 'lanes', group) == 1,
+            parked = redis.call('SISMEMBER', base .. 'paused', group) == 1,
+            ceiling = stored(redis.call('HGET', base .. 'glimit', group)),
+            active = stored(redis.call('HGET', base .. 'gactive', group)),
+        }
+        lane.offered = lanes.serviceable(lane)
+        known[group] = lane
+        return lane
+    end
+    function lanes.serviceable(lane)
+        return lane.backlog > 0 and not lane.parked and (lane.ceiling == 0 or lane.active < lane.ceiling)
+    end
+    -- Lists a lane, and takes it into the ring or out of it, after a change of its backlog, count, ceiling or pause.
+    function lanes.tune(group)
+        local base, lane = KEYS[1] .. ':', known[group]
+        local filled = lane.backlog > 0
+        if filled ~= lane.listed then
+            redis.call(filled and 'SADD' or 'SREM', base .. 'lanes', group)
+            lane.listed = filled
+        end
+        local ready = lanes.serviceable(lane)
+        if ready == lane.offered then
+            return
+        end
+        lane.offered = ready
+        if not ready then
+            redis.call('LREM', base .. 'ring', 1, group)
+            return
+        end
+        redis.call('RPUSH', base .. 'ring', group)
+        if redis.call('LPUSH', base .. 'wake', '1') > 64 then
+            redis.call('LTRIM', base .. 'wake', 0, 63)
+        end
+    end
+    -- So many more jobs of the group wait.
+    function lanes.wait(group, more)
+        known[group].backlog = known[group].backlog + more
+        lanes.tune(group)
+    end
+    -- So many more jobs of the group are active; keep writes the count.
+    function lanes.run(group, more)
+        known[group].active = math.max(0, known[group].active + more)
+        known[group].counted = true
+        lanes.tune(group)
+    end
+    function lanes.keep()
+        local counts, idle = {}, {}
+        for group, lane in pairs(known) do
+            if lane.counted and lane.active > 0 then
+                counts[#counts + 1] = group
+                counts[#counts + 1] = digits(lane.active)
+            elseif lane.counted then
+                idle[#idle + 1] = group
+            end
+        end
+        many('HSET', 'gactive', counts)
+        many('HDEL', 'gactive', idle)
+    end
 end
--- Reads a lane and so tests every key that a change of it may write.
 local function see_lane(group)
-    if not group or lanes[group] then
-        return lanes[group]
+    if not group then
+        return nil
     end
-    if not ring_seen then
-        see(BASE .. 'ring', 'list')
-        see(BASE .. 'wake', 'list')
-        ring_seen = true
+    if not lanes then
+        open_lanes()
     end
-    local lane = {
-        key = lane_key(group),
-        backlog = call('ZCARD', lane_key(group)),
-        listed = call('SISMEMBER', BASE .. 'lanes', group) == 1,
-        parked = call('SISMEMBER', BASE .. 'paused', group) == 1,
-        ceiling = stored(call('HGET', BASE .. 'glimit', group)),
-        active = stored(call('HGET', BASE .. 'gactive', group)),
-    }
-    lane.offered = serviceable(lane)
-    lanes[group] = lane
-    return lane
+    return lanes.see(group)
 end

@@ -1,4 +1,3 @@
--- uses: refuse
 -- The option words from ARGV[first] on, in any letter case and order, each at most once.
 -- known: word -> whether a value follows it. Answers word -> its value, or true, and the list of words as they came.
 local function options(first, known)
@@ -10,7 +9,7 @@ local function options(first, known)
             at = at + 1
         end
         if valued == nil or given[word] or at > #ARGV then
-            refuse('ERR syntax error')
+            error('ERR syntax error', 0)
         end
         given[word] = valued and ARGV[at] or true
         given[#given + 1] = word

@@ -1,19 +1,23 @@
--- uses: lane_key
--- The place of a job is named by its key.
-local HOMES = { active = 'active', scheduled = 'schedule', dead = 'dead', awaiting_children = 'held' }
--- The place that the row names.
+-- A place is named by its key without the queue: pending, active, schedule, dead, held, or g:<group>:pending.
+-- The one that the row names.
 local function home(job)
-    if job.state == 'pending' then
-        return job.group and lane_key(job.group) or BASE .. 'pending'
+    local state = job.state
+    if state == 'pending' then
+        return job.group and 'g:' .. job.group .. ':pending' or 'pending'
+    elseif state == 'active' or state == 'dead' then
+        return state
+    elseif state == 'scheduled' then
+        return 'schedule'
+    elseif state == 'awaiting_children' then
+        return 'held'
     end
-    return HOMES[job.state] and BASE .. HOMES[job.state]
 end
--- The place that lists the job: the one that the row names, else the first of all. known: place -> score, as read before.
+-- The one that lists the job: the one that the row names, else the first of all. known: place -> score, as read before.
 local function place(id, job, known)
-    local function lists(key)
-        local score = known and known[key]
+    local function lists(name)
+        local score = known and known[name]
         if score == nil then
-            score = call('ZSCORE', key, id)
+            score = redis.call('ZSCORE', KEYS[1] .. ':' .. name, id)
         end
         return score
     end
@@ -21,12 +25,13 @@ local function place(id, job, known)
     if named and lists(named) then
         return named
     end
-    if job.group and lists(lane_key(job.group)) then
-        return lane_key(job.group)
+    local lane = job.group and 'g:' .. job.group .. ':pending'
+    if lane and lists(lane) then
+        return lane
     end
     for _, name in ipairs({ 'pending', 'active', 'schedule', 'dead', 'held' }) do
-        if lists(BASE .. name) then
-            return BASE .. name
+        if lists(name) then
+            return name
         end
     end
 end

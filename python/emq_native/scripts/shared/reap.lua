@@ -1,4 +1,4 @@
--- uses: lanes keep_lanes leave join last fail_up metrics parents
+-- uses: remove_later add_later lanes leave join last die
 -- Ends the leases of the given jobs: the dead letter when their runs are used up, else waiting again with the token still
 -- good. late: { id, job } each; job is nil for a stale entry, which is only taken off. Answers how many were none.
 local function reap(late, max)
@@ -15,12 +15,12 @@ local function reap(late, max)
     for _, lease in ipairs(late) do
         local id, job = lease[1], lease[2]
         if not job then
-            remove(BASE .. 'active', id)
+            remove('active', id)
         else
             reaped = reaped + 1
-            leave(id, job, BASE .. 'active')
+            leave(id, job, 'active')
             if last(job, max) then
-                die(id, job, 'lease expired', 0)
+                die(id, job, 'lease expired')
             elseif job.attempts then
                 join(id, job, 'reaped', job.attempts)
             else
@@ -28,8 +28,11 @@ local function reap(late, max)
             end
         end
     end
-    flush()
-    keep_lanes()
+    flush_removed()
+    flush_added()
+    if lanes then
+        lanes.keep()
+    end
     keep_metrics()
     return reaped
 end

@@ -1,9 +1,8 @@
--- uses: queue refuse
 -- Refuses a key of another kind. Answers whether the key exists.
-local function see(key, kind)
-    local found = call('TYPE', key).ok
+local function see(name, kind)
+    local found = redis.call('TYPE', KEYS[1] .. ':' .. name).ok
     if found ~= kind and found ~= 'none' then
-        refuse('WRONGTYPE Operation against a key holding the wrong kind of value')
+        error('WRONGTYPE Operation against a key holding the wrong kind of value', 0)
     end
     return found == kind
 end

@@ -1,24 +1,25 @@
--- uses: see heads start keep_lanes
--- Takes the first jobs of `pending` that have no stale entry, at most want.
+-- uses: see heads start
+-- Takes the first jobs of `pending`, at most want; nothing while the queue is paused.
 local function serve_flat(deadline, want)
-    local paused = call('HEXISTS', BASE .. 'meta', 'paused') == 1
-    see(BASE .. 'active', 'zset')
+    local paused = redis.call('HEXISTS', KEYS[1] .. ':meta', 'paused') == 1
+    see('active', 'zset')
     if paused then
-        see(BASE .. 'pending', 'zset')
+        see('pending', 'zset')
         return {}
     end
-    local live, bad = heads(BASE .. 'pending', want)
-    for _, head in ipairs(live) do
+    local jobs, stale = heads('pending', want)
+    for _, head in ipairs(jobs) do
         see_lane(head[2].group)
     end
-    for _, id in ipairs(bad) do
-        remove(BASE .. 'pending', id)
+    for _, id in ipairs(stale) do
+        remove('pending', id)
     end
     local taken = {}
-    for at, head in ipairs(live) do
-        taken[at] = start(head[1], head[2], BASE .. 'pending', deadline)
+    for at, head in ipairs(jobs) do
+        taken[at] = start(head[1], head[2], 'pending', deadline)
     end
-    flush()
-    keep_lanes()
+    if lanes then
+        lanes.keep()
+    end
     return taken
 end

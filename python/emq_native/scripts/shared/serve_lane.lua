@@ -1,26 +1,26 @@
--- uses: see heads start keep_lanes
+-- uses: see heads start
 -- Walks the ring to its first lane that has a job to give. Answers its jobs, its group, and every lane on the way.
 local function next_lane(want)
     local passed, met, read = {}, {}, 0
     while read < 1000 do
-        local groups = call('LRANGE', BASE .. 'ring', read, read == 0 and 0 or 999)
+        local groups = redis.call('LRANGE', KEYS[1] .. ':ring', read, read == 0 and 0 or 999)
         if #groups == 0 then
             break
         end
         for _, group in ipairs(groups) do
             if not met[group] then
                 met[group] = true
-                local lane, live, bad = see_lane(group), {}, {}
-                if serviceable(lane) then
+                local lane, jobs, stale = see_lane(group), {}, {}
+                if lanes.serviceable(lane) then
                     local most = want(group)
                     if lane.ceiling > 0 then
                         most = math.min(most, lane.ceiling - lane.active)
                     end
-                    live, bad = heads(lane.key, most)
+                    jobs, stale = heads(lane.name, most)
                 end
-                passed[#passed + 1] = { group, lane, bad }
-                if #live > 0 then
-                    return live, group, passed
+                passed[#passed + 1] = { group, lane, stale }
+                if #jobs > 0 then
+                    return jobs, group, passed
                 end
             end
         end
@@ -28,34 +28,34 @@ local function next_lane(want)
     end
     return {}, nil, passed
 end
--- Serves the next lane of the ring, at most want(group) jobs and never above the ceiling of the group. It goes to the tail;
--- lanes that gave nothing lose their stale entries, and their turn unless they may still have a job.
+-- Serves the next lane of the ring, at most want(group) jobs and never above the ceiling of the group. It goes to the tail
+-- unless it has nothing more to give now; lanes that gave nothing lose their stale entries, and then perhaps their turn.
 local function serve_lane(deadline, want)
-    local paused = call('HEXISTS', BASE .. 'meta', 'paused') == 1
-    see(BASE .. 'active', 'zset')
-    see(BASE .. 'ring', 'list')
+    local paused = redis.call('HEXISTS', KEYS[1] .. ':meta', 'paused') == 1
+    see('active', 'zset')
+    see('ring', 'list')
     if paused then
         return {}
     end
-    local live, served, passed = next_lane(want)
-    if served then
-        call('LREM', BASE .. 'ring', 1, served)
-        call('RPUSH', BASE .. 'ring', served)
-    end
+    local jobs, served, passed = next_lane(want)
     for _, step in ipairs(passed) do
-        local group, lane, bad = unpack(step)
-        for _, id in ipairs(bad) do
-            remove(lane.key, id)
+        local group, lane, stale = unpack(step)
+        for _, id in ipairs(stale) do
+            remove(lane.name, id)
         end
-        lane.backlog = lane.backlog - #bad
         lane.offered = true
-        tune(group, lane)
+        lanes.wait(group, -#stale)
     end
     local taken = {}
-    for at, head in ipairs(live) do
-        taken[at] = start(head[1], head[2], lanes[served].key, deadline)
+    for at, head in ipairs(jobs) do
+        taken[at] = start(head[1], head[2], 'g:' .. served .. ':pending', deadline)
     end
-    flush()
-    keep_lanes()
+    if served and see_lane(served).offered then
+        redis.call('LREM', KEYS[1] .. ':ring', 1, served)
+        redis.call('RPUSH', KEYS[1] .. ':ring', served)
+    end
+    if served then
+        lanes.keep()
+    end
     return taken
 end

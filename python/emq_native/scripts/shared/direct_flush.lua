@@ -1,3 +1,0 @@
--- uses: direct
--- Nothing was kept back.
-local function flush() end

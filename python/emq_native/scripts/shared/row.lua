@@ -1,4 +1,0 @@
--- uses: queue
-local function row(id)
-    return BASE .. 'job:' .. id
-end
