@@ -21,7 +21,7 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -149,16 +149,18 @@ class Line:
         return self.ask([each for command in commands for each in (ASKING, command)])[1::2]
 
     def call(self, call: Call, asking: bool = False) -> Answer:
-        """The answer to one call, which may be an error; a script that was unknown is loaded."""
+        """The reply to one call; a script that was unknown is loaded. Raises EmqError."""
         executor = self._executor or self.executor(call.owner, asking)
         if executor is SCRIPTED and is_local(call.verb):
             return SCRIPTED.local(call.verb, call.words)
         frame = frame_of(executor, call)
-        answer = self.exchange((frame.argv,), asking)[0]
+        (answer,) = self.exchange((frame.argv,), asking)
         if isinstance(answer, EmqError):
             if dispatch.lacks_scripts((answer,)):
-                answer = self.drive(dispatch.repair((frame,), [answer]), asking)[0]
-            self.broken = self.broken or isinstance(answer, Unavailable)
+                (answer,) = self.drive(dispatch.repair((frame,), [answer]), asking)
+            if isinstance(answer, EmqError):
+                self.broken = self.broken or isinstance(answer, Unavailable)
+                raise answer
         return answer
 
     def pipeline(self, calls: Sequence[Call]) -> list[Answer]:
@@ -395,24 +397,25 @@ class Bus:
             time.sleep(backoff(attempt, random.random()))
         raise AssertionError("at least one attempt")
 
-    def _once(self, call: Call) -> Answer:
-        pool = self._routes.pool(call.owner)
+    def _routed(self, owner: bytes | None, send: Callable[[Line, bool], Answer]) -> Answer:
+        pool = self._routes.pool(owner)
         asking = False
         for _ in range(REDIRECTIONS):
             line = self._take(pool)
             try:
-                answer = line.call(call, asking)
+                return send(line, asking)
             except Redirected as error:
-                answer = error
+                if not self._target.cluster:
+                    raise
+                redirection = error
             finally:
                 pool.give(line)
-            if not isinstance(answer, EmqError):
-                return answer
-            if not (isinstance(answer, Redirected) and self._target.cluster):
-                raise answer
-            pool = self._routes.follow(answer, call.owner, line.connection.host)
-            asking = answer.code == "ASK"
+            pool = self._routes.follow(redirection, owner, line.connection.host)
+            asking = redirection.code == "ASK"
         raise Unavailable("the cluster redirects in circles", network=True)
+
+    def _once(self, call: Call) -> Answer:
+        return self._routed(call.owner, lambda line, asking: line.call(call, asking))
 
     def _batch(self, calls: Sequence[Call]) -> list[Answer]:
         answers: dict[int, Answer] = {}
@@ -420,6 +423,8 @@ class Bus:
             line = self._take(pool)
             try:
                 found = line.pipeline([calls[place] for place in places])
+            except Redirected as error:
+                found = [error] * len(places)
             finally:
                 pool.give(line)
             answers.update(zip(places, found, strict=True))
@@ -432,14 +437,18 @@ class Bus:
         return [answers[place] for place in range(len(calls))]
 
     def _together(self, calls: Sequence[Call]) -> list[Answer]:
-        if self._target.cluster and len({call.owner for call in calls}) > 1:
+        owner = calls[0].owner
+        if self._target.cluster and any(call.owner != owner for call in calls):
             raise InvalidArgument("in a cluster a transaction concerns one queue")
-        pool = self._routes.pool(calls[0].owner)
-        line = self._take(pool)
-        try:
+
+        def send(line: Line, asking: bool) -> list[Answer]:
+            if asking:
+                # ASKING counts for one command, and inside MULTI it is one of those that wait for EXEC.
+                raise Unavailable("the slot of the queue is being moved", network=True)
             return line.transaction(calls)
-        finally:
-            pool.give(line)
+
+        answers: list[Answer] = self._routed(owner, send)
+        return answers
 
     def _take(self, pool: Pool) -> Line:
         try:

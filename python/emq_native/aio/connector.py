@@ -12,7 +12,7 @@ import inspect
 import os
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
@@ -143,7 +143,7 @@ class Line:
         return answers[1::2]
 
     async def call(self, call: Call, asking: bool = False) -> Answer:
-        """The answer to one call, which may be an error; a script that was unknown is loaded."""
+        """The reply to one call; a script that was unknown is loaded. Raises EmqError."""
         executor = self._executor or await self.executor(call.owner, asking)
         if executor is SCRIPTED and is_local(call.verb):
             return SCRIPTED.local(call.verb, call.words)
@@ -152,7 +152,9 @@ class Line:
         if isinstance(answer, EmqError):
             if dispatch.lacks_scripts((answer,)):
                 (answer,) = await self.drive(dispatch.repair((frame,), [answer]), asking)
-            self.broken = self.broken or isinstance(answer, Unavailable)
+            if isinstance(answer, EmqError):
+                self.broken = self.broken or isinstance(answer, Unavailable)
+                raise answer
         return answer
 
     async def pipeline(self, calls: Sequence[Call]) -> list[Answer]:
@@ -372,24 +374,25 @@ class Bus:
             await asyncio.sleep(backoff(attempt, random.random()))
         raise AssertionError("at least one attempt")
 
-    async def _once(self, call: Call) -> Answer:
-        pool = self._routes.pool(call.owner)
+    async def _routed(self, owner: bytes | None, send: Callable[[Line, bool], Awaitable[Answer]]) -> Answer:
+        pool = self._routes.pool(owner)
         asking = False
         for _ in range(REDIRECTIONS):
             line = await self._take(pool)
             try:
-                answer = await line.call(call, asking)
+                return await send(line, asking)
             except Redirected as error:
-                answer = error
+                if not self._target.cluster:
+                    raise
+                redirection = error
             finally:
                 await pool.give(line)
-            if not isinstance(answer, EmqError):
-                return answer
-            if not (isinstance(answer, Redirected) and self._target.cluster):
-                raise answer
-            pool = self._routes.follow(answer, call.owner, line.connection.host)
-            asking = answer.code == "ASK"
+            pool = self._routes.follow(redirection, owner, line.connection.host)
+            asking = redirection.code == "ASK"
         raise Unavailable("the cluster redirects in circles", network=True)
+
+    async def _once(self, call: Call) -> Answer:
+        return await self._routed(call.owner, lambda line, asking: line.call(call, asking))
 
     async def _batch(self, calls: Sequence[Call]) -> list[Answer]:
         answers: dict[int, Answer] = {}
@@ -397,6 +400,8 @@ class Bus:
             line = await self._take(pool)
             try:
                 found = await line.pipeline([calls[place] for place in places])
+            except Redirected as error:
+                found = [error] * len(places)
             finally:
                 await pool.give(line)
             answers.update(zip(places, found, strict=True))
@@ -409,14 +414,18 @@ class Bus:
         return [answers[place] for place in range(len(calls))]
 
     async def _together(self, calls: Sequence[Call]) -> list[Answer]:
-        if self._target.cluster and len({call.owner for call in calls}) > 1:
+        owner = calls[0].owner
+        if self._target.cluster and any(call.owner != owner for call in calls):
             raise InvalidArgument("in a cluster a transaction concerns one queue")
-        pool = self._routes.pool(calls[0].owner)
-        line = await self._take(pool)
-        try:
+
+        async def send(line: Line, asking: bool) -> list[Answer]:
+            if asking:
+                # ASKING counts for one command, and inside MULTI it is one of those that wait for EXEC.
+                raise Unavailable("the slot of the queue is being moved", network=True)
             return await line.transaction(calls)
-        finally:
-            await pool.give(line)
+
+        answers: list[Answer] = await self._routed(owner, send)
+        return answers
 
     async def _take(self, pool: Pool) -> Line:
         try:
