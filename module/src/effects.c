@@ -1,33 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "effects.h"
 
-static void touched(emq_call *call, emq_key *key, int class, const char *event) {
-    call->changed = true;
+/* A command of the server whose effects can be said in one: its name, and the keyspace event that it fires. */
+struct emq_verb {
+    const char *command;
+    int class;
+    const char *event;
+};
+
+static const emq_verb ZADD = {"ZADD", VALKEYMODULE_NOTIFY_ZSET, "zadd"};
+static const emq_verb ZREM = {"ZREM", VALKEYMODULE_NOTIFY_ZSET, "zrem"};
+static const emq_verb HSET = {"HSET", VALKEYMODULE_NOTIFY_HASH, "hset"};
+static const emq_verb HDEL = {"HDEL", VALKEYMODULE_NOTIFY_HASH, "hdel"};
+static const emq_verb RPUSH = {"RPUSH", VALKEYMODULE_NOTIFY_LIST, "rpush"};
+static const emq_verb LPUSH = {"LPUSH", VALKEYMODULE_NOTIFY_LIST, "lpush"};
+
+/* Signals and announces an effect, and that the key went when it took the last thing that the key held. */
+static void announce(emq_call *call, emq_key *key, int class, const char *event) {
     ValkeyModule_SignalModifiedKey(call->ctx, key->name);
     ValkeyModule_NotifyKeyspaceEvent(call->ctx, class, event, key->name);
-}
-
-/* The same after an effect that may have taken the last thing that the key held. */
-static void shrunk(emq_call *call, emq_key *key, int class, const char *event) {
-    touched(call, key, class, event);
     if (ValkeyModule_KeyType(key->handle) == VALKEYMODULE_KEYTYPE_EMPTY) {
         ValkeyModule_NotifyKeyspaceEvent(call->ctx, VALKEYMODULE_NOTIFY_GENERIC, "del", key->name);
     }
 }
 
-static void say(emq_call *call, emq_key *key, const char *verb) {
-    if (key->verb != verb) emq_effects_flush(call, key);
-    key->verb = verb;
+void emq_effects_flush(emq_call *call, emq_key *key) {
+    if (key->words.count == 0) return; /* what was begun came to nothing */
+    ValkeyModule_Replicate(call->ctx, key->verb->command, "sv", key->name, emq_vector_items(&key->words), (size_t)key->words.count);
+    announce(call, key, key->verb->class, key->verb->event);
+    key->words.count = 0;
 }
 
-/* Verbs are compared by address. */
-static const char ZADD[] = "ZADD", ZREM[] = "ZREM", HSET[] = "HSET", HDEL[] = "HDEL", RPUSH[] = "RPUSH", LPUSH[] = "LPUSH";
-
-void emq_effects_flush(emq_call *call, emq_key *key) {
-    if (!key->verb) return;
-    ValkeyModule_Replicate(call->ctx, key->verb, "sv", key->name, emq_vector_items(&key->words), (size_t)key->words.count);
-    key->verb = NULL;
-    key->words.count = 0;
+/* Begins an effect, before it is carried out: what waits with another verb is ended first. An effect that then changes
+ * nothing adds no word. */
+static void say(emq_call *call, emq_key *key, const emq_verb *verb) {
+    if (key->verb != verb) emq_effects_flush(call, key);
+    key->verb = verb;
+    call->changed = true;
 }
 
 void emq_effects_flush_deleted(emq_call *call) {
@@ -39,44 +48,38 @@ void emq_effects_flush_deleted(emq_call *call) {
 
 void emq_zset_put(emq_call *call, emq_key *key, ValkeyModuleString *member, int64_t score) {
     int flags = 0;
+    say(call, key, &ZADD);
     ValkeyModule_ZsetAdd(emq_store_handle(call, key), (double)score, member, &flags);
     if (flags & VALKEYMODULE_ZADD_NOP) return;
-    touched(call, key, VALKEYMODULE_NOTIFY_ZSET, "zadd");
-    say(call, key, ZADD);
     emq_vector_add(&key->words, emq_store_number(call, score));
     emq_vector_add(&key->words, member);
 }
 
 void emq_zset_take(emq_call *call, emq_key *key, ValkeyModuleString *member) {
     int taken = 0;
+    say(call, key, &ZREM);
     ValkeyModule_ZsetRem(emq_store_handle(call, key), member, &taken);
-    if (!taken) return;
-    shrunk(call, key, VALKEYMODULE_NOTIFY_ZSET, "zrem");
-    say(call, key, ZREM);
-    emq_vector_add(&key->words, member);
+    if (taken) emq_vector_add(&key->words, member);
 }
 
 void emq_hash_put(emq_call *call, emq_key *key, const emq_pair *pairs, int count) {
     EMQ_ASSERT(count > 0 && count <= EMQ_PAIRS_MAX);
     emq_pair all[EMQ_PAIRS_MAX] = {{NULL, NULL}}; /* the first field that is NULL ends what HashSet reads */
-    say(call, key, HSET);
+    say(call, key, &HSET);
     for (int i = 0; i < count; i++) {
         all[i] = pairs[i];
         emq_vector_add(&key->words, pairs[i].field);
         emq_vector_add(&key->words, pairs[i].value);
     }
 #define PAIR(i) all[i].field, all[i].value
-    ValkeyModule_HashSet(emq_store_handle(call, key), VALKEYMODULE_HASH_NONE, PAIR(0), PAIR(1), PAIR(2), PAIR(3), PAIR(4), PAIR(5), PAIR(6),
-                         PAIR(7), NULL);
+    ValkeyModule_HashSet(emq_store_handle(call, key), VALKEYMODULE_HASH_NONE, PAIR(0), PAIR(1), PAIR(2), PAIR(3), NULL);
 #undef PAIR
-    touched(call, key, VALKEYMODULE_NOTIFY_HASH, "hset");
 }
 
 void emq_hash_take(emq_call *call, emq_key *key, ValkeyModuleString *field) {
+    say(call, key, &HDEL);
     if (!emq_store_has_field(call, key, field)) return;
     ValkeyModule_HashSet(emq_store_handle(call, key), VALKEYMODULE_HASH_NONE, field, VALKEYMODULE_HASH_DELETE, NULL);
-    shrunk(call, key, VALKEYMODULE_NOTIFY_HASH, "hdel");
-    say(call, key, HDEL);
     emq_vector_add(&key->words, field);
 }
 
@@ -100,19 +103,18 @@ void emq_set_take(emq_call *call, emq_queue_key set, ValkeyModuleString *member)
     answer(call, ValkeyModule_Call(call->ctx, "SREM", "!ss", key->name, member));
 }
 
-static void push(emq_call *call, emq_key *key, ValkeyModuleString *element, int where, const char *verb, const char *event) {
-    ValkeyModule_ListPush(emq_store_handle(call, key), where, element);
-    touched(call, key, VALKEYMODULE_NOTIFY_LIST, event);
+static void push(emq_call *call, emq_key *key, ValkeyModuleString *element, int where, const emq_verb *verb) {
     say(call, key, verb);
+    ValkeyModule_ListPush(emq_store_handle(call, key), where, element);
     emq_vector_add(&key->words, element);
 }
 
 void emq_list_append(emq_call *call, emq_key *key, ValkeyModuleString *element) {
-    push(call, key, element, VALKEYMODULE_LIST_TAIL, RPUSH, "rpush");
+    push(call, key, element, VALKEYMODULE_LIST_TAIL, &RPUSH);
 }
 
 void emq_list_prepend(emq_call *call, emq_key *key, ValkeyModuleString *element) {
-    push(call, key, element, VALKEYMODULE_LIST_HEAD, LPUSH, "lpush");
+    push(call, key, element, VALKEYMODULE_LIST_HEAD, &LPUSH);
 }
 
 static bool is_head(emq_call *call, emq_key *key, ValkeyModuleString *element) {
@@ -124,10 +126,11 @@ static bool is_head(emq_call *call, emq_key *key, ValkeyModuleString *element) {
 
 bool emq_list_take(emq_call *call, emq_key *key, ValkeyModuleString *element) {
     if (is_head(call, key, element)) {
-        ValkeyModule_ListDelete(key->handle, 0);
-        shrunk(call, key, VALKEYMODULE_NOTIFY_LIST, "lrem");
         emq_effects_flush(call, key);
+        call->changed = true;
+        ValkeyModule_ListDelete(key->handle, 0);
         ValkeyModule_Replicate(call->ctx, "LREM", "sls", key->name, 1LL, element);
+        announce(call, key, VALKEYMODULE_NOTIFY_LIST, "lrem");
         return true;
     }
     emq_store_release(call, key);
@@ -140,18 +143,20 @@ void emq_list_trim(emq_call *call, emq_key *key, long long first, long long last
 }
 
 void emq_string_put(emq_call *call, emq_key *key, ValkeyModuleString *value) {
+    call->changed = true;
     ValkeyModule_StringSet(emq_store_handle(call, key), value);
-    touched(call, key, VALKEYMODULE_NOTIFY_STRING, "set");
     ValkeyModule_Replicate(call->ctx, "SET", "ss", key->name, value);
+    announce(call, key, VALKEYMODULE_NOTIFY_STRING, "set");
 }
 
 void emq_key_delete(emq_call *call, emq_key *key) {
     ValkeyModuleKey *handle = emq_store_handle(call, key);
     if (ValkeyModule_KeyType(handle) == VALKEYMODULE_KEYTYPE_EMPTY) return;
-    key->verb = NULL; /* what waited is gone with the key */
-    key->words.count = 0;
+    key->words.count = 0; /* what waited is gone with the key */
+    call->changed = true;
     ValkeyModule_UnlinkKey(handle);
-    touched(call, key, VALKEYMODULE_NOTIFY_GENERIC, "del");
+    ValkeyModule_SignalModifiedKey(call->ctx, key->name);
+    ValkeyModule_NotifyKeyspaceEvent(call->ctx, VALKEYMODULE_NOTIFY_GENERIC, "del", key->name);
     emq_vector_add(&call->deleted, ValkeyModule_HoldString(NULL, key->name));
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The only writer. An effect is carried out, signalled to WATCH and tracking, announced as the keyspace event of the plain
- * command that it amounts to, and replicated as that command, all or none of these.
+ * The only writer. An effect is carried out, replicated as the plain command that it amounts to, signalled to WATCH and
+ * tracking, and announced as the keyspace event of that command, all or none of these.
  *
- * Replication waits until the end of the command, or until the key is released, so that effects on one key with the same
- * verb travel as one: ZREM of many members, HSET of many fields. Keys do not depend on each other, and effects on one key
- * keep their order, so the replica ends where the primary did. */
+ * All but the carrying out waits until the end of the call, or until the key is released, so that effects on one key with
+ * the same verb are one command: ZREM of many members, HSET of many fields. Keys do not depend on each other, and effects
+ * on one key keep their order, so a replica ends where the primary did. */
 #ifndef EMQ_EFFECTS_H
 #define EMQ_EFFECTS_H
 
@@ -15,7 +15,7 @@ typedef struct emq_pair {
     ValkeyModuleString *field, *value;
 } emq_pair;
 
-#define EMQ_PAIRS_MAX 8
+#define EMQ_PAIRS_MAX 4
 
 /* ZADD and ZREM. A score that is already there, or a member that is not, is no effect. */
 void emq_zset_put(emq_call *call, emq_key *key, ValkeyModuleString *member, int64_t score);
@@ -44,7 +44,7 @@ void emq_key_delete(emq_call *call, emq_key *key);
 /* PUBLISH, to the subscribers of replicas too, not to the append-only file. */
 void emq_publish(emq_call *call, ValkeyModuleString *channel, ValkeyModuleString *text);
 
-/* Replicates what waits on one key; the deletions, which come last. */
+/* Replicates and announces what waits on one key; replicates the deletions, which come last. */
 void emq_effects_flush(emq_call *call, emq_key *key);
 void emq_effects_flush_deleted(emq_call *call);
 

@@ -14,6 +14,7 @@
 #include "valkey_api.h"
 
 typedef struct emq_call emq_call;
+typedef struct emq_verb emq_verb;
 
 /* X(identifier, suffix, kind): the keys that every queue has. The first five are the places, in the order of the states in
  * words.h. */
@@ -51,7 +52,7 @@ typedef struct emq_key {
     ValkeyModuleString *name;
     ValkeyModuleKey *handle;
     bool opened;      /* handle holds what OpenKey answered, which for a reader may be NULL */
-    const char *verb; /* with words: an effect that was carried out and is not replicated yet */
+    const emq_verb *verb; /* with words: an effect that was carried out and is not replicated yet */
     emq_vector words;
 } emq_key;
 
@@ -75,7 +76,7 @@ void emq_store_name_repeat(emq_call *call, emq_key *key, ValkeyModuleString *nam
 /* The open handle, for reading and writing if the command writes. A reader gets NULL for a key that does not exist. */
 ValkeyModuleKey *emq_store_handle(emq_call *call, emq_key *key);
 
-/* Replicates what waits and closes the handle; the next use opens the key again. */
+/* Ends what effects.c has waiting and closes the handle; the next use opens the key again. */
 void emq_store_release(emq_call *call, emq_key *key);
 
 /* Release, and forget the name. */
