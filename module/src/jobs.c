@@ -117,6 +117,11 @@ bool emq_job_stale(emq_call *call, emq_job *job, emq_key *listing, bool *stale) 
     return true;
 }
 
+bool emq_job_holds(emq_call *call, emq_job *job, ValkeyModuleString *token) {
+    ValkeyModuleString *attempts = emq_job_field(call, job, EMQ_ATTEMPTS);
+    return attempts && emq_string_equal(attempts, token);
+}
+
 bool emq_job_owned(emq_call *call, emq_job *job, emq_key *place) {
     if (place == emq_store_key(call, EMQ_ACTIVE)) return true;
     emq_lane *lane = emq_lane_of_job(call, job);

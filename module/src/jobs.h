@@ -45,6 +45,9 @@ bool emq_job_place(emq_call *call, emq_job *job, emq_key **place);
 /* Whether an entry of `listing` is stale: no row, or the job is elsewhere. Refuses as place does. */
 bool emq_job_stale(emq_call *call, emq_job *job, emq_key *listing, bool *stale);
 
+/* Whether the token is the last one given. */
+bool emq_job_holds(emq_call *call, emq_job *job, ValkeyModuleString *token);
+
 /* Whether the last lease still counts: active, or back in its waiting place since a reap. */
 bool emq_job_owned(emq_call *call, emq_job *job, emq_key *place);
 

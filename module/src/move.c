@@ -66,7 +66,8 @@ static bool see_reaping(emq_call *call, emq_heads *late) {
 static void reap(emq_call *call, emq_job *job) {
     emq_leave(call, job, emq_store_key(call, EMQ_ACTIVE));
     if (emq_job_last(call, job, call->args.max)) return emq_die(call, job, emq_words[EMQ_W_EXPIRED], 0);
-    emq_job_set(call, job, EMQ_REAPED, emq_store_number(call, job->attempts));
+    ValkeyModuleString *attempts = emq_job_field(call, job, EMQ_ATTEMPTS);
+    if (attempts) emq_job_set(call, job, EMQ_REAPED, attempts);
     emq_join(call, job);
 }
 

@@ -13,17 +13,12 @@ typedef enum ownership {
     REFUSED,
 } ownership;
 
-static bool holds_token(emq_call *call, emq_job *job, ValkeyModuleString *token) {
-    ValkeyModuleString *attempts = emq_job_field(call, job, EMQ_ATTEMPTS);
-    return attempts && emq_string_equal(attempts, token);
-}
-
 /* Finds the job of the call and the place that lists it, when the call's token is good and its lease the last one given. */
 static ownership own(emq_call *call, const char *mismatch, emq_job **job, emq_key **place) {
     *job = emq_job_of(call, call->args.id);
     if (!emq_job_load(call, *job)) return REFUSED;
     if (!(*job)->exists) return GONE;
-    if (!holds_token(call, *job, call->args.token)) return emq_refuse(call, mismatch), REFUSED;
+    if (!emq_job_holds(call, *job, call->args.token)) return emq_refuse(call, mismatch), REFUSED;
     if (!emq_job_place(call, *job, place)) return REFUSED;
     if (!emq_job_owned(call, *job, *place)) return emq_refuse(call, EMQ_ERR_NOT_ACTIVE), REFUSED;
     return OWNED;
@@ -58,7 +53,7 @@ static bool see_members(emq_call *call, emq_key **places) {
 
 static int complete_member(emq_call *call, emq_job *job, ValkeyModuleString *token, emq_key *place) {
     if (!job->exists) return 0;
-    if (!holds_token(call, job, token) || !emq_job_owned(call, job, place)) return -1;
+    if (!emq_job_holds(call, job, token) || !emq_job_owned(call, job, place)) return -1;
     emq_finish(call, job, place, job->id);
     return 1;
 }
@@ -87,14 +82,8 @@ void cmd_retry(emq_call *call) {
     bool last = emq_job_last(call, job, call->args.max);
     if (last && !emq_see_up(call, job, true)) return;
 
-    emq_give_back(call, job, place);
-    if (last) {
-        emq_die(call, job, call->args.error, 0);
-        return emq_reply_text(call, "dead");
-    }
-    emq_job_set(call, job, EMQ_LAST_ERROR, call->args.error);
-    emq_plan(call, job, call->now_ms + call->args.delay_ms);
-    emq_reply_text(call, "scheduled");
+    emq_fail(call, job, place, last, call->args.delay_ms, call->args.error);
+    emq_reply_text(call, last ? "dead" : "scheduled");
 }
 
 /* EMQ.DELAY queue id token IN|AT ms */
@@ -105,9 +94,7 @@ void cmd_delay(emq_call *call) {
     if (lease == GONE) emq_refuse(call, EMQ_ERR_GONE);
     if (lease != OWNED || !emq_lane_see_job(call, job)) return;
 
-    emq_give_back(call, job, place);
-    emq_job_set(call, job, EMQ_FLOOR, emq_store_number(call, emq_job_number(call, job, EMQ_FLOOR) + 1));
-    emq_plan(call, job, call->args.when_ms);
+    emq_put_off(call, job, place, call->args.when_ms);
     emq_reply_integer(call, 1);
 }
 
@@ -117,7 +104,7 @@ void cmd_extend(emq_call *call) {
     emq_key *place, *active = emq_store_key(call, EMQ_ACTIVE);
     if (!emq_job_load(call, job)) return;
     if (!job->exists) return emq_reply_integer(call, -1);
-    if (!holds_token(call, job, call->args.token)) return (void)emq_refuse(call, EMQ_ERR_STALE_EXTEND);
+    if (!emq_job_holds(call, job, call->args.token)) return (void)emq_refuse(call, EMQ_ERR_STALE_EXTEND);
     if (!emq_job_place(call, job, &place)) return;
     if (place != active) return (void)emq_refuse(call, EMQ_ERR_NOT_ACTIVE);
 
@@ -135,7 +122,7 @@ void cmd_mextend(emq_call *call) {
         emq_key *place = NULL;
         emq_job *job = emq_job_of(call, args->members[2 * i]);
         sound = emq_job_load(call, job);
-        bool held = sound && job->exists && holds_token(call, job, args->members[2 * i + 1]);
+        bool held = sound && job->exists && emq_job_holds(call, job, args->members[2 * i + 1]);
         if (held) sound = emq_job_place(call, job, &place);
         emq_vector_add(place == active ? &extended : &missed, job);
     }

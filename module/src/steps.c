@@ -34,12 +34,13 @@ void emq_start(emq_call *call, emq_job *job, emq_key *place, int64_t deadline_ms
     emq_lane_tune(call, lane);
 }
 
-void emq_plan(emq_call *call, emq_job *job, int64_t due_ms) {
+static void plan(emq_call *call, emq_job *job, int64_t due_ms) {
     emq_job_set(call, job, EMQ_STATE, emq_words[EMQ_W_SCHEDULED]);
     emq_zset_put(call, emq_store_key(call, EMQ_SCHEDULE), job->id, due_ms);
 }
 
-void emq_give_back(emq_call *call, emq_job *job, emq_key *place) {
+/* Ends the lease: off its place, and a reap no longer keeps the token good. */
+static void give_back(emq_call *call, emq_job *job, emq_key *place) {
     emq_leave(call, job, place);
     emq_job_clear(call, job, EMQ_REAPED);
 }
@@ -62,6 +63,19 @@ void emq_die(emq_call *call, emq_job *job, ValkeyModuleString *error, int level)
     emq_zset_put(call, emq_store_key(call, EMQ_DEAD), job->id, 0);
     call->failed++;
     emq_fail_up(call, job, error, level);
+}
+
+void emq_fail(emq_call *call, emq_job *job, emq_key *place, bool last, int64_t delay_ms, ValkeyModuleString *error) {
+    give_back(call, job, place);
+    if (last) return emq_die(call, job, error, 0);
+    emq_job_set(call, job, EMQ_LAST_ERROR, error);
+    plan(call, job, call->now_ms + delay_ms);
+}
+
+void emq_put_off(emq_call *call, emq_job *job, emq_key *place, int64_t due_ms) {
+    give_back(call, job, place);
+    emq_job_set(call, job, EMQ_FLOOR, emq_store_number(call, emq_job_number(call, job, EMQ_FLOOR) + 1));
+    plan(call, job, due_ms);
 }
 
 void emq_remove(emq_call *call, emq_job *job, emq_key *place) {

@@ -16,11 +16,6 @@ void emq_join(emq_call *call, emq_job *job);
 /* Takes the job off its place under a lease; attempts is its token afterwards. */
 void emq_start(emq_call *call, emq_job *job, emq_key *place, int64_t deadline_ms);
 
-void emq_plan(emq_call *call, emq_job *job, int64_t due_ms);
-
-/* Ends the lease: off its place, and a reap no longer keeps the token good. */
-void emq_give_back(emq_call *call, emq_job *job, emq_key *place);
-
 /* Removes a stale entry from the place that lists it; lane is that place's lane, if it is one. */
 void emq_drop(emq_call *call, emq_job *job, emq_key *place, emq_lane *lane);
 
@@ -29,6 +24,12 @@ void emq_finish(emq_call *call, emq_job *job, emq_key *place, ValkeyModuleString
 
 /* A failure for good. level counts the deaths that led to this one. */
 void emq_die(emq_call *call, emq_job *job, ValkeyModuleString *error, int level);
+
+/* Ends a run as failed: the job is planned again, or dies when that was its last run. */
+void emq_fail(emq_call *call, emq_job *job, emq_key *place, bool last, int64_t delay_ms, ValkeyModuleString *error);
+
+/* Ends a run that does not count: the job is planned again. */
+void emq_put_off(emq_call *call, emq_job *job, emq_key *place, int64_t due_ms);
 
 /* Deletes a job that did not end by itself; its parent learns that it was removed. */
 void emq_remove(emq_call *call, emq_job *job, emq_key *place);

@@ -51,7 +51,7 @@ typedef enum emq_queue_key {
 typedef struct emq_key {
     ValkeyModuleString *name;
     ValkeyModuleKey *handle;
-    bool opened;      /* handle holds what OpenKey answered, which for a reader may be NULL */
+    bool opened;          /* handle holds what OpenKey answered, which for a reader may be NULL */
     const emq_verb *verb; /* with words: an effect that was carried out and is not replicated yet */
     emq_vector words;
 } emq_key;
