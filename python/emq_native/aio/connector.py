@@ -11,6 +11,7 @@ import asyncio
 import inspect
 import os
 import random
+import select
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
@@ -110,7 +111,7 @@ class Line:
         try:
             many = len(commands) > 1
             packed = connection.pack_commands(commands) if many else connection.pack_command(*commands[0])
-            await connection.send_packed_command(packed, check_health=False)
+            await _send(connection, packed)
             for _ in commands:
                 try:
                     answers.append(await connection.read_response(disable_decoding=True, disconnect_on_error=True))
@@ -177,6 +178,8 @@ class Line:
         if self.broken or (idle and time.monotonic() - self.used > idle):
             return False
         try:
+            if _has_news(self.connection):
+                return False
             look = getattr(self.connection, "can_read", None) or self.connection.can_read_destructive
             return not await look()
         except Exception:
@@ -190,6 +193,28 @@ class Line:
         self.broken = True
         with suppress(Exception):
             await self.connection.disconnect(nowait=True)
+
+
+async def _send(connection: Any, packed: list[bytes]) -> None:
+    """Write without waiting where the socket takes it at once, as it nearly always does.
+
+    The library waits by asyncio.wait_for, which up to Python 3.11 makes a task of each command and may swallow a
+    cancellation; it is left to wait for a socket that is full.
+    """
+    writer = connection._writer
+    if writer is not None:
+        writer.writelines(packed)
+        if not writer.transport.get_write_buffer_size():
+            return
+        packed = []
+    await connection.send_packed_command(packed, check_health=False)
+
+
+def _has_news(connection: Any) -> bool:
+    """Whether the socket can be read or is closed, also when the event loop had no turn yet to notice."""
+    poll = select.poll()
+    poll.register(connection._writer.get_extra_info("socket"), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 class _Idle:
