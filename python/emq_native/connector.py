@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from emq_native import dispatch, fence
 from emq_native.dispatch import Answer, Steps, Words, answer_of
-from emq_native.errors import EmqError, InvalidArgument, Redirected, Refused, Unavailable, translate
+from emq_native.errors import EmqError, InvalidArgument, Redirected, Refused, Unavailable, translate, translated
 from emq_native.executors import SCRIPTED, Executor
 from emq_native.fence import parse_wire
 from emq_native.queue import Queue
@@ -45,10 +45,10 @@ from emq_native.wiring import (
     Wiring,
     backoff,
     frame_of,
-    in_cluster_mode,
     is_local,
     raw_call,
     resolve,
+    says_cluster,
 )
 
 if TYPE_CHECKING:
@@ -75,18 +75,19 @@ class Line:
     def open(self) -> None:
         """Connect and pass the fence. Raises WireRefused, Unavailable, PermissionDenied, Redirected."""
         try:
-            self.connection.connect()
-        except BaseException as error:
+            with translated():
+                self.connection.connect()
+        except BaseException:
             self.close()
-            ours = translate(error)
-            if ours is None or ours is error:
-                raise
-            raise ours from error
+            raise
 
     def _greet(self, connection: Any) -> None:
+        self.broken = False
+        self._executor = None
+        self._passed.clear()
         try:
             (self._wiring.greeting or type(connection).on_connect)(connection)
-            if not (self._wiring.cluster or in_cluster_mode(connection)):
+            if not (self._wiring.cluster or self._in_cluster_mode(connection)):
                 self._executor = self._pass_fence(None)
         except BaseException as error:
             connection.disconnect()
@@ -94,6 +95,15 @@ class Line:
             if isinstance(error, EmqError) and error.__cause__ is not None:
                 raise error.__cause__ from None
             raise
+
+    def _in_cluster_mode(self, connection: Any) -> bool:
+        greeting = getattr(connection, "handshake_metadata", None)
+        if not greeting:
+            # RESP2 begins without HELLO. A user who may not say it is taken for one of a node that stands alone.
+            (greeting,) = self.ask([(b"HELLO",)])
+            if self.broken:
+                raise greeting
+        return says_cluster(greeting)
 
     def _pass_fence(self, owner: bytes | None, asking: bool = False) -> Executor:
         wire = self.drive(fence.verify(self._wires.wanted(owner), fence.fence_key(owner)), asking)
@@ -112,6 +122,9 @@ class Line:
 
     def ask(self, commands: Sequence[Words]) -> list[Answer]:
         """One round trip. A lost connection is the answer of every command that got none."""
+        if self.broken:
+            # Sending would connect anew, behind the back of whoever relies on what this line passed.
+            return [Unavailable("the connection was closed", network=True)] * len(commands)
         connection = self.connection
         answers: list[Answer] = []
         try:
@@ -487,12 +500,10 @@ def connect(
     TypeError for an object that is no client.
     """
     asked = parse_wire(wire)
-    try:
+    with translated():
         found = resolve(target, asynchronous=False, cluster=cluster, options=options)
         origin = (target, wire, cluster, resend, options) if found.owned else None
         bus = Bus(found, Wires(asked), resend=resend, origin=origin)
-    except Exception as error:
-        raise translate(error) or error from error
     if not found.cluster:
         try:
             bus._open()

@@ -35,6 +35,8 @@ them back. Errors of redis-py and of valkey-py are told apart by their names, so
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 
@@ -384,3 +386,15 @@ def translate(error: BaseException, *, sent: bool = False) -> EmqError | None:
     if names and names[0] in ("DataError", "InvalidPipelineStack"):
         return InvalidArgument(str(error))
     return Unavailable(str(error) or names[0], outcome_unknown=sent, network=True)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """A block whose exceptions of a client library come out as ours."""
+    try:
+        yield
+    except Exception as error:
+        ours = translate(error)
+        if ours is None or ours is error:
+            raise
+        raise ours from error

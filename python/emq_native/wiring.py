@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from emq_native._core import queue_key
-from emq_native.errors import EmqError, InvalidArgument, Redirected, WireMismatch, translate
+from emq_native.errors import EmqError, InvalidArgument, Redirected, WireMismatch, translated
 from emq_native.executors import SCRIPTED, Executor, Frame, executor_for
 from emq_native.fence import Wire
 from emq_native.transitions import Transition
@@ -166,9 +166,12 @@ def wiring_of(target: Target) -> Wiring:
     )
 
 
-def in_cluster_mode(connection: Any) -> bool:
-    """Whether the greeting of the server (HELLO, so RESP3 only) says that it runs in cluster mode."""
-    greeting = getattr(connection, "handshake_metadata", None) or {}
+def says_cluster(greeting: Any) -> bool:
+    """Whether the answer to HELLO says that the server runs in cluster mode. An error says nothing, so no."""
+    if isinstance(greeting, list):
+        greeting = dict(zip(greeting[::2], greeting[1::2], strict=True))
+    if not isinstance(greeting, dict):
+        return False
     return greeting.get(b"mode", greeting.get("mode")) in (b"cluster", "cluster")
 
 
@@ -329,10 +332,8 @@ class Routes(Generic[PoolT]):
         moved = self._moved.get(owner)
         if moved is not None:
             return moved
-        try:
+        with translated():
             node = self._target.client.get_node_from_key(owner)
-        except Exception as error:
-            raise translate(error) or error from error
         return node.host, int(node.port)
 
     def _at(self, address: Address | None) -> PoolT:

@@ -180,12 +180,17 @@ def test_c005_a_fence_that_is_no_string_is_a_mismatch(wire: int | str, node: Ser
 
 
 def test_c006_a_loading_server_is_waited_for(proxy: Proxy) -> None:
-    proxy.on("GET", answer("-LOADING Valkey is loading the dataset in memory"), times=2)
+    client = redis.Redis(port=proxy.port)
+    for target in (proxy.url, client):
+        proxy.on("GET", answer("-LOADING Valkey is loading the dataset in memory"), times=2)
 
-    with connect(proxy.url, wire=4) as bus:
-        assert bus.queue("q").enqueue(b"x").created
+        with connect(target, wire=4) as bus:
+            assert bus.queue("q").enqueue(b"x").created
 
-    assert proxy.verbs()[:3] == ["GET", "GET", "GET"]
+        assert proxy.verbs()[:3] == ["GET", "GET", "GET"]
+        assert len({number for number, words in proxy.seen if words[0] in (b"GET", b"EVALSHA")}) == 3
+        proxy.seen.clear()
+    client.close()
 
 
 @pytest.mark.parametrize("code", ["LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY"])
@@ -1014,10 +1019,13 @@ def test_a_moving_slot_is_followed(cluster: list[Server], executor: Executor) ->
 
 
 @pytest.mark.cluster
-def test_a_plain_client_of_a_cluster_node_is_told_where_to_go(cluster: list[Server]) -> None:
+@pytest.mark.parametrize("kind", [redis.Redis, valkey.Valkey], ids=["resp3", "resp2"])
+def test_a_plain_client_of_a_cluster_node_is_told_where_to_go(kind: Any, cluster: list[Server]) -> None:
     here, there = _here_and_there(cluster)
-    with connect(cluster[0].url, wire=4) as bus:
+    client: Any = kind(port=cluster[0].port)
+    with client, connect(client, wire=4) as bus:
         assert bus.queue(here).counts() is not None
+        assert client.get(f"emq:{{{here}}}:version") == SCRIPTED.encode()
         with pytest.raises(errors.Redirected, match="cluster=True"):
             bus.queue(there).counts()
 

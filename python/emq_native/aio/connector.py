@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 from emq_native import dispatch, fence
 from emq_native.aio.queue import Queue
 from emq_native.dispatch import Answer, Steps, Words, answer_of
-from emq_native.errors import EmqError, InvalidArgument, Redirected, Refused, Unavailable, translate
+from emq_native.errors import EmqError, InvalidArgument, Redirected, Refused, Unavailable, translate, translated
 from emq_native.executors import SCRIPTED, Executor
 from emq_native.fence import parse_wire
 from emq_native.transitions import Transition
@@ -37,10 +37,10 @@ from emq_native.wiring import (
     Wiring,
     backoff,
     frame_of,
-    in_cluster_mode,
     is_local,
     raw_call,
     resolve,
+    says_cluster,
 )
 
 if TYPE_CHECKING:
@@ -67,20 +67,21 @@ class Line:
     async def open(self) -> None:
         """Connect and pass the fence. Raises WireRefused, Unavailable, PermissionDenied, Redirected."""
         try:
-            await self.connection.connect()
-        except BaseException as error:
+            with translated():
+                await self.connection.connect()
+        except BaseException:
             await self.close()
-            ours = translate(error)
-            if ours is None or ours is error:
-                raise
-            raise ours from error
+            raise
 
     async def _greet(self, connection: Any) -> None:
+        self.broken = False
+        self._executor = None
+        self._passed.clear()
         try:
             greeted = (self._wiring.greeting or type(connection).on_connect)(connection)
             if inspect.isawaitable(greeted):
                 await greeted
-            if not (self._wiring.cluster or in_cluster_mode(connection)):
+            if not (self._wiring.cluster or await self._in_cluster_mode(connection)):
                 self._executor = await self._pass_fence(None)
         except BaseException as error:
             await connection.disconnect(nowait=True)
@@ -88,6 +89,15 @@ class Line:
             if isinstance(error, EmqError) and error.__cause__ is not None:
                 raise error.__cause__ from None
             raise
+
+    async def _in_cluster_mode(self, connection: Any) -> bool:
+        greeting = getattr(connection, "handshake_metadata", None)
+        if not greeting:
+            # RESP2 begins without HELLO. A user who may not say it is taken for one of a node that stands alone.
+            (greeting,) = await self.ask([(b"HELLO",)])
+            if self.broken:
+                raise greeting
+        return says_cluster(greeting)
 
     async def _pass_fence(self, owner: bytes | None, asking: bool = False) -> Executor:
         wire = await self.drive(fence.verify(self._wires.wanted(owner), fence.fence_key(owner)), asking)
@@ -106,6 +116,9 @@ class Line:
 
     async def ask(self, commands: Sequence[Words]) -> list[Answer]:
         """One round trip. A lost connection is the answer of every command that got none."""
+        if self.broken:
+            # Sending would connect anew, behind the back of whoever relies on what this line passed.
+            return [Unavailable("the connection was closed", network=True)] * len(commands)
         connection = self.connection
         answers: list[Answer] = []
         try:
@@ -479,13 +492,11 @@ async def connect(
     ones.
     """
     asked = parse_wire(wire)
-    try:
+    with translated():
         found = resolve(target, asynchronous=True, cluster=cluster, options=options)
         if found.cluster:
             await found.client.initialize()
         bus = Bus(found, Wires(asked), resend=resend)
-    except Exception as error:
-        raise translate(error) or error from error
     if not found.cluster:
         try:
             await bus._open()
