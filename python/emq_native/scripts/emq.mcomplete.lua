@@ -15,6 +15,11 @@ for at = 1, count do
     local job = not jobs[id] and leased(id)
     if job then
         jobs[id], places[id] = job, place(id, job)
+    end
+end
+for at = 1, count do
+    local job = jobs[ARGV[2 * at - 1]]
+    if job then
         see_lane(job.group)
         see_up(job, false)
     end

@@ -1,6 +1,6 @@
 -- uses: decimal
--- A number among the words, by default up to the largest integer of the contract; doubles are exact up to it.
--- from: an instant that it is added to; the sum has the same bound.
+-- A number among the words, by default up to the largest integer of the contract. from: an instant that it is added to; the
+-- sum is bounded likewise.
 local function number(name, text, least, most, from)
     local value, largest = decimal(text), 9007199254740991
     if not value or value < least or value > (most or largest) or (from and from + value > largest) then
