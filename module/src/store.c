@@ -196,7 +196,8 @@ void emq_store_lowest(emq_call *call, emq_key *key, double ceiling, size_t most,
 
 int64_t emq_store_lenient(ValkeyModuleString *string) {
     int64_t number;
-    return string && emq_args_decimal(string, EMQ_STORED_DIGITS_MAX, &number) && number > 0 ? number : 0;
+    if (!string || !emq_args_decimal(string, EMQ_STORED_DIGITS_MAX, &number)) return 0;
+    return number > 0 && number <= EMQ_MAX_INTEGER ? number : 0;
 }
 
 bool emq_string_equal(ValkeyModuleString *a, ValkeyModuleString *b) {

@@ -110,7 +110,7 @@ void emq_store_fields(emq_call *call, emq_queue_key hash, emq_vector *fields);
 /* Members of a sorted set with score <= ceiling, kept, lowest first, at most that many. */
 void emq_store_lowest(emq_call *call, emq_key *key, double ceiling, size_t most, emq_vector *members);
 
-/* A stored number, read leniently: 0 when the string is NULL or no plain decimal of at most 16 digits. */
+/* A stored number, read leniently: 0 when the string is NULL or no plain decimal that a double holds exactly. */
 int64_t emq_store_lenient(ValkeyModuleString *string);
 
 bool emq_string_equal(ValkeyModuleString *a, ValkeyModuleString *b);
