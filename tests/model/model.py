@@ -816,12 +816,15 @@ class _Call:
         return self.serve_flat(self.number["count"])
 
     def emq_mcomplete(self) -> list[int]:
+        known: dict[bytes, Hash] = {}
         for job, _ in self.members:
             r = self.load(job)
             if r is not None:
                 self.place(job, r)
-                self.see_lane(r.get(b"group"))
-                self.see_up(r, False)
+                known[job] = r
+        for r in known.values():  # step 11 of 7.4, after step 7 of all members
+            self.see_lane(r.get(b"group"))
+            self.see_up(r, False)
         answer = []
         for job, token in self.members:
             r = self.load(job)
