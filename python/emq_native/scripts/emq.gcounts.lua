@@ -1,5 +1,5 @@
 -- EMQ.GCOUNTS q [group ...] -> [group, waiting, active] for each group named, else for every group that has a job
--- uses: arity queue group_name see stored before
+-- uses: arity queue group_name see stored sort_bytes
 arity(0)
 queue()
 local groups, base = {}, KEYS[1] .. ':'
@@ -19,7 +19,7 @@ if most == 0 then
             end
         end
     end
-    table.sort(groups, before)
+    sort_bytes(groups)
     most = math.min(#groups, 10000)
 end
 local rows = {}

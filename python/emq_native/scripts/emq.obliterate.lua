@@ -1,5 +1,5 @@
 -- EMQ.OBLITERATE q [FORCE] [LIMIT n] -> 1 there is more, 0 nothing of the queue is left
--- uses: arity options queue number before see metrics remove_now place purge
+-- uses: arity options queue number sort_bytes see metrics remove_now place purge
 arity(0)
 local given = options(1, { FORCE = false, LIMIT = true })
 queue()
@@ -31,7 +31,7 @@ end
 plan('active')
 plan('pending')
 local groups = left > 0 and redis.call('SMEMBERS', base .. 'lanes') or {}
-table.sort(groups, before)
+sort_bytes(groups)
 for _, group in ipairs(groups) do
     if left == 0 then
         break
