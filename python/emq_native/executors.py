@@ -181,6 +181,11 @@ _USES: Final = re.compile(r"^-- uses: (.+)$", re.MULTILINE)
 
 @cache
 def _script(name: str) -> Script:
+    """Put a script together: the shebang, the helpers that the verb uses, and its body as a function that may refuse.
+
+    A file in ``scripts/`` holds one verb, a file in ``scripts/shared/`` one noun that several verbs share. Either names
+    the nouns that it uses in a line ``-- uses: ...``, so a script carries what it needs and nothing else.
+    """
     verb = VERBS[name]
     if not verb.scripted:
         raise KeyError(name)

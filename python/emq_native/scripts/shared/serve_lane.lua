@@ -33,8 +33,8 @@ end
 local function serve_lane(deadline, want)
     local paused = redis.call('HEXISTS', KEYS[1] .. ':meta', 'paused') == 1
     see('active', 'zset')
-    see('ring', 'list')
     if paused then
+        see('ring', 'list')
         return {}
     end
     local jobs, served, passed = next_lane(want)
