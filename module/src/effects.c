@@ -50,7 +50,7 @@ void emq_zset_put(emq_call *call, emq_key *key, ValkeyModuleString *member, int6
     int flags = 0;
     say(call, key, &ZADD);
     ValkeyModule_ZsetAdd(emq_store_handle(call, key), (double)score, member, &flags);
-    if (flags & VALKEYMODULE_ZADD_NOP) return;
+    if (!(flags & (VALKEYMODULE_ZADD_ADDED | VALKEYMODULE_ZADD_UPDATED))) return;
     emq_vector_add(&key->words, emq_store_number(call, score));
     emq_vector_add(&key->words, member);
 }
