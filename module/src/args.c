@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "call.h"
+#include "endings.h"
 #include "id.h"
 
 /* A word of argv and what it has to be. */
@@ -38,13 +39,17 @@ static const number_rule number_rules[] = {
     [EMQ_N_NEXT] = {EMQ_ERR_NEXT, 0, EMQ_MAX_INTEGER, false},
     [EMQ_N_CEILING] = {EMQ_ERR_CEILING, 0, EMQ_CEILING_MAX, false},
     [EMQ_N_WEIGHT] = {EMQ_ERR_WEIGHT, 0, EMQ_WEIGHT_MAX, false},
+    [EMQ_N_BLOCK] = {EMQ_ERR_BLOCK, 1, EMQ_BLOCK_MAX, false},
+    [EMQ_N_PROMOTE] = {EMQ_ERR_PROMOTE, 0, EMQ_SWEEP_MAX, false},
+    [EMQ_N_REAP] = {EMQ_ERR_REAP, 0, EMQ_SWEEP_MAX, false},
+    [EMQ_N_SETTLE] = {EMQ_ERR_SETTLE, 1, EMQ_SETTLE_MAX, false},
 };
 
 static void *target(emq_call *call, const emq_word *word) {
     return (char *)&call->args + word->at;
 }
 
-static bool says(ValkeyModuleString *string, const char *keyword) {
+bool emq_args_says(ValkeyModuleString *string, const char *keyword) {
     size_t length;
     const char *text = ValkeyModule_StringPtrLen(string, &length);
     return length == strlen(keyword) && strncasecmp(text, keyword, length) == 0;
@@ -78,31 +83,57 @@ int emq_args_arity(const emq_command *command) {
     return fixed ? least : -least;
 }
 
+/* FLAT or LANES, or both; each at most once. */
+static bool bind_from(emq_call *call, int *at) {
+    static const char *const names[] = {[EMQ_FLAT] = "FLAT", [EMQ_LANE] = "LANES"};
+    emq_args *args = &call->args;
+    for (args->sources = 0; args->sources < EMQ_SOURCES && *at < call->argc; ++*at) {
+        emq_source source = EMQ_FLAT;
+        while (source < EMQ_SOURCES && !emq_args_says(call->argv[*at], names[source])) source++;
+        if (source == EMQ_SOURCES) break;
+        if (args->sources > 0 && args->from[0] == source) return emq_refuse(call, EMQ_ERR_SYNTAX);
+        args->from[args->sources++] = source;
+    }
+    return args->sources > 0 || emq_refuse(call, EMQ_ERR_SYNTAX);
+}
+
+/* The endings behind their number. A number that is none, or too large, is refused when it is its turn. */
+static bool bind_endings(emq_call *call, ValkeyModuleString *number, int *at) {
+    int64_t said, found;
+    call->args.endings = *at;
+    if (!emq_endings_bind(call, at, &found)) return false;
+    bool legal = emq_args_decimal(number, EMQ_STORED_DIGITS_MAX, &said) && said >= 1 && said <= EMQ_SETTLE_MAX;
+    return !legal || said == found || emq_refuse(call, EMQ_ERR_SYNTAX);
+}
+
 /* Reads one fixed word, or keyword and value, at argv[*at]. */
 static bool bind(emq_call *call, bound_words *bounds, const emq_word *word, int *at) {
     bound_word *bound = &bounds->list[bounds->count];
     *bound = (bound_word){.word = word};
     if (word->kind == EMQ_WORD_WHEN) {
-        bound->at = says(call->argv[*at], "AT");
-        if (!bound->at && !says(call->argv[*at], "IN")) return emq_refuse(call, EMQ_ERR_SYNTAX);
+        bound->at = emq_args_says(call->argv[*at], "AT");
+        if (!bound->at && !emq_args_says(call->argv[*at], "IN")) return emq_refuse(call, EMQ_ERR_SYNTAX);
         ++*at;
     } else if (word->keyword) {
-        if (!says(call->argv[*at], word->keyword)) return emq_refuse(call, EMQ_ERR_SYNTAX);
+        if (!emq_args_says(call->argv[*at], word->keyword)) return emq_refuse(call, EMQ_ERR_SYNTAX);
         ++*at;
     }
     if (word->kind == EMQ_WORD_FLAG) {
         *(bool *)target(call, word) = true;
+    } else if (word->kind == EMQ_WORD_FROM) {
+        if (!bind_from(call, at)) return false;
     } else {
         if (*at >= call->argc) return emq_refuse(call, EMQ_ERR_SYNTAX);
         bound->value = call->argv[(*at)++];
     }
+    if (word->kind == EMQ_WORD_ENDINGS && !bind_endings(call, bound->value, at)) return false;
     bounds->count++;
     return true;
 }
 
 static bool bind_option(emq_call *call, bound_words *bounds, int *at) {
     for (const emq_word *word = call->command->words; word->kind != EMQ_WORD_END; word++) {
-        if (word->presence != EMQ_OPTIONAL || !says(call->argv[*at], word->keyword)) continue;
+        if (word->presence != EMQ_OPTIONAL || !emq_args_says(call->argv[*at], word->keyword)) continue;
         for (int i = 0; i < bounds->count; i++) {
             if (bounds->list[i].word == word) return emq_refuse(call, EMQ_ERR_SYNTAX);
         }
@@ -146,19 +177,23 @@ static bool check_name(emq_call *call, emq_word_kind kind, ValkeyModuleString *v
     return emq_repeat_name_valid(text, length) || emq_refuse(call, EMQ_ERR_REPEAT_NAME);
 }
 
-static bool check_number(emq_call *call, const bound_word *bound) {
-    emq_number number = bound->word->kind == EMQ_WORD_WHEN ? (bound->at ? EMQ_N_AT : EMQ_N_IN) : bound->word->number;
+bool emq_args_number(emq_call *call, emq_number number, ValkeyModuleString *text, int64_t *value) {
     const number_rule *rule = &number_rules[number];
-    int64_t high = rule->from_now ? rule->high - call->now_ms : rule->high, value;
-    if (!emq_args_decimal(bound->value, EMQ_STORED_DIGITS_MAX, &value) || value < rule->low || value > high) {
+    int64_t high = rule->from_now ? rule->high - call->now_ms : rule->high;
+    if (!emq_args_decimal(text, EMQ_STORED_DIGITS_MAX, value) || *value < rule->low || *value > high) {
         return emq_refuse(call, rule->refusal);
     }
-    *(int64_t *)target(call, bound->word) = number == EMQ_N_IN ? call->now_ms + value : value;
+    if (number == EMQ_N_IN) *value += call->now_ms;
     return true;
 }
 
+static bool check_number(emq_call *call, const bound_word *bound) {
+    emq_number number = bound->word->kind == EMQ_WORD_WHEN ? (bound->at ? EMQ_N_AT : EMQ_N_IN) : bound->word->number;
+    return emq_args_number(call, number, bound->value, target(call, bound->word));
+}
+
 static bool is_number(const emq_word *word) {
-    return word->kind == EMQ_WORD_NUMBER || word->kind == EMQ_WORD_WHEN;
+    return word->kind == EMQ_WORD_NUMBER || word->kind == EMQ_WORD_WHEN || word->kind == EMQ_WORD_ENDINGS;
 }
 
 /* Applies check to every repeated word of a kind, left to right. */
@@ -174,6 +209,10 @@ static bool check_members(emq_call *call, bool (*check)(emq_call *, emq_word_kin
 
 bool emq_args_parse(emq_call *call) {
     call->args.limit = EMQ_LIMIT_DEFAULT;
+    call->args.count = EMQ_COUNT_DEFAULT;
+    call->args.promote = call->args.reap = EMQ_SWEEP_DEFAULT;
+    call->args.sources = EMQ_SOURCES;
+    call->args.from[1] = EMQ_LANE;
     call->args.when_ms = EMQ_UNSAID;
     bound_words bounds = {.count = 0};
     if (!bind_all(call, &bounds)) return false;
@@ -191,17 +230,16 @@ bool emq_args_parse(emq_call *call) {
         const bound_word *bound = &bounds.list[i];
         if (is_number(bound->word)) {
             if (!check_number(call, bound)) return false;
-        } else if (bound->word->kind != EMQ_WORD_FLAG) {
+        } else if (bound->value) {
             *(ValkeyModuleString **)target(call, bound->word) = bound->value;
         }
     }
-    return true;
+    return emq_endings_check_numbers(call);
 }
 
-static bool check_id(emq_call *call, emq_word_kind kind, ValkeyModuleString *value) {
-    if (kind != EMQ_WORD_ID) return true;
+bool emq_args_check_id(emq_call *call, ValkeyModuleString *id) {
     size_t length;
-    const char *text = ValkeyModule_StringPtrLen(value, &length);
+    const char *text = ValkeyModule_StringPtrLen(id, &length);
     switch (emq_job_id_check(text, length)) {
     case EMQ_JOB_ID_OK: return true;
     case EMQ_JOB_ID_SPACE: return emq_refuse(call, EMQ_ERR_KIND_SPACE);
@@ -209,7 +247,11 @@ static bool check_id(emq_call *call, emq_word_kind kind, ValkeyModuleString *val
     }
 }
 
+static bool check_id(emq_call *call, emq_word_kind kind, ValkeyModuleString *value) {
+    return kind != EMQ_WORD_ID || emq_args_check_id(call, value);
+}
+
 bool emq_args_check_ids(emq_call *call) {
-    if (call->args.id && !check_id(call, EMQ_WORD_ID, call->args.id)) return false;
-    return check_members(call, check_id);
+    if (call->args.id && !emq_args_check_id(call, call->args.id)) return false;
+    return check_members(call, check_id) && emq_endings_check_ids(call);
 }

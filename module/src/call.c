@@ -1,23 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "call.h"
 
+#include <string.h>
+
 #include "effects.h"
 #include "fence.h"
 #include "lanes.h"
+#include "waiters.h"
 
 uint64_t emq_calls;
 
 bool emq_refuse(emq_call *call, const char *text) {
     EMQ_ASSERT(!call->changed);
-    ValkeyModule_ReplyWithError(call->ctx, text);
+    if (!call->trying) {
+        ValkeyModule_ReplyWithError(call->ctx, text);
+    } else if (!call->fault) {
+        call->fault = emq_store_keep(call, ValkeyModule_CreateString(NULL, text, strlen(text)));
+    }
     return false;
+}
+
+bool emq_call_see(emq_call *call, uint32_t keys) {
+    for (uint32_t left = keys; left; left &= left - 1) {
+        if (!emq_store_see_key(call, (emq_queue_key)__builtin_ctz(left))) return false;
+    }
+    return true;
 }
 
 /* Step 7, as far as it does not depend on rows. */
 static bool see_keys(emq_call *call) {
-    for (uint32_t left = call->command->keys; left; left &= left - 1) {
-        if (!emq_store_see_key(call, (emq_queue_key)__builtin_ctz(left))) return false;
-    }
+    if (!emq_call_see(call, call->command->keys)) return false;
     return !call->command->lane || emq_lane_see(call, emq_lane_of(call, call->args.group));
 }
 
@@ -40,13 +52,31 @@ void emq_call_settle(emq_call *call) {
     call->completed = call->failed = 0;
 }
 
+static void begin(emq_call *call) {
+    call->now_ms = ValkeyModule_CachedMicroseconds() / 1000;
+    emq_store_open(call);
+    emq_waiters_hold();
+}
+
+static void end(emq_call *call) {
+    emq_call_settle(call);
+    emq_store_close(call);
+    emq_waiters_release(call->ctx);
+}
+
 int emq_call_run(const emq_command *command, ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc) {
     emq_call call = {.ctx = ctx, .command = command, .argv = argv, .argc = argc};
-    call.now_ms = ValkeyModule_CachedMicroseconds() / 1000;
     emq_calls++;
-    emq_store_open(&call);
+    begin(&call);
     if (admit(&call)) command->handler(&call);
-    emq_call_settle(&call);
-    emq_store_close(&call);
+    end(&call);
     return VALKEYMODULE_OK;
+}
+
+void emq_call_resume(const emq_command *command, ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc,
+                     void (*part)(emq_call *call, void *data), void *data) {
+    emq_call call = {.ctx = ctx, .command = command, .argv = argv, .argc = argc};
+    begin(&call);
+    part(&call, data);
+    end(&call);
 }

@@ -36,16 +36,25 @@ struct emq_call {
     int64_t completed, failed; /* to be added to the metrics at the end */
     uint32_t wakes;            /* tokens to be pushed at the end */
     bool changed;              /* an effect happened: refusing is over */
+    bool trying;               /* a refusal is no reply but the fault, unless there is one already */
+    ValkeyModuleString *fault; /* kept */
 };
 
-/* Sends an error and answers false. Nothing may have been written. */
+/* Sends an error and answers false. Nothing may have been written, by the call or by what it tries. */
 bool emq_refuse(emq_call *call, const char *text);
+
+/* Refuses unless each of these keys is absent or of its kind. keys: bit 1 << emq_queue_key. */
+bool emq_call_see(emq_call *call, uint32_t keys);
 
 /* Writes what was put off to the end: counts of active jobs, wake tokens, metrics. */
 void emq_call_settle(emq_call *call);
 
 /* Runs one command from its arguments to its reply. */
 int emq_call_run(const emq_command *command, ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc);
+
+/* Runs a later part of a command that was admitted before. */
+void emq_call_resume(const emq_command *command, ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc,
+                     void (*part)(emq_call *call, void *data), void *data);
 
 /* Commands that this module has been sent since it was loaded. */
 extern uint64_t emq_calls;

@@ -5,6 +5,7 @@
 #include "lanes.h"
 #include "reply.h"
 #include "steps.h"
+#include "transitions.h"
 
 static void start_all(emq_call *call, emq_heads *heads, emq_key *place) {
     for (uint32_t i = 0; i < heads->live.count; i++) {
@@ -26,17 +27,20 @@ static bool serve_flat(emq_call *call, int64_t most, emq_heads *heads) {
     return true;
 }
 
+bool emq_take_flat(emq_call *call, emq_job **job) {
+    emq_heads heads = {0};
+    bool sound = serve_flat(call, 1, &heads);
+    *job = sound && heads.live.count > 0 ? emq_vector_at(&heads.live, 0) : NULL;
+    emq_heads_free(&heads);
+    return sound;
+}
+
 /* EMQ.CLAIM queue lease */
 void cmd_claim(emq_call *call) {
-    emq_heads heads = {0};
-    if (serve_flat(call, 1, &heads)) {
-        if (heads.live.count > 0) {
-            emq_reply_job(call, emq_vector_at(&heads.live, 0), NULL);
-        } else {
-            emq_reply_array(call, 0);
-        }
-    }
-    emq_heads_free(&heads);
+    emq_job *job;
+    if (!emq_take_flat(call, &job)) return;
+    if (!job) return emq_reply_array(call, 0);
+    emq_reply_job(call, job, NULL);
 }
 
 /* EMQ.MCLAIM queue lease count */
@@ -129,17 +133,20 @@ static int64_t want_count(emq_call *call, emq_lane *lane) {
     return call->args.count;
 }
 
+bool emq_take_lane(emq_call *call, emq_job **job) {
+    ring_round round = {0};
+    bool sound = serve_lane(call, &round, want_one);
+    *job = sound && round.serving ? emq_vector_at(&round.heads.live, 0) : NULL;
+    end_round(&round);
+    return sound;
+}
+
 /* EMQ.GCLAIM queue lease */
 void cmd_gclaim(emq_call *call) {
-    ring_round round = {0};
-    if (serve_lane(call, &round, want_one)) {
-        if (round.serving) {
-            emq_reply_job(call, emq_vector_at(&round.heads.live, 0), round.serving->group);
-        } else {
-            emq_reply_array(call, 0);
-        }
-    }
-    end_round(&round);
+    emq_job *job;
+    if (!emq_take_lane(call, &job)) return;
+    if (!job) return emq_reply_array(call, 0);
+    emq_reply_job(call, job, emq_job_field(call, job, EMQ_GROUP));
 }
 
 static void claim_lane(emq_call *call, wanting want) {

@@ -55,6 +55,7 @@ typedef struct emq_call emq_call;
     X(repeat)           \
     X(unrepeat)         \
     X(fire)             \
+    X(next)             \
     X(version)          \
     X(capabilities)
 
@@ -70,8 +71,10 @@ typedef enum emq_word_kind {
     EMQ_WORD_GROUP,
     EMQ_WORD_REPEAT,
     EMQ_WORD_NUMBER,
-    EMQ_WORD_WHEN, /* IN or AT, then milliseconds: an instant */
-    EMQ_WORD_FLAG, /* the keyword alone */
+    EMQ_WORD_WHEN,    /* IN or AT, then milliseconds: an instant */
+    EMQ_WORD_FLAG,    /* the keyword alone */
+    EMQ_WORD_FROM,    /* one or two sources */
+    EMQ_WORD_ENDINGS, /* their number, then that many endings up to the end */
 } emq_word_kind;
 
 typedef enum emq_presence {
@@ -93,6 +96,10 @@ typedef enum emq_number {
     EMQ_N_NEXT,
     EMQ_N_CEILING,
     EMQ_N_WEIGHT,
+    EMQ_N_BLOCK,
+    EMQ_N_PROMOTE,
+    EMQ_N_REAP,
+    EMQ_N_SETTLE,
 } emq_number;
 
 typedef struct emq_word {
@@ -115,9 +122,10 @@ enum {
     EMQ_GROWS = 1 << 1, /* deny-oom */
     EMQ_FAST = 1 << 2,
     EMQ_CAPPED = 1 << 3, /* one to EMQ_MEMBERS members */
+    EMQ_BLOCKS = 1 << 4, /* may keep its client waiting */
 };
 
-#define EMQ_WORDS_MAX 6
+#define EMQ_WORDS_MAX 8
 
 typedef struct emq_command {
     const char *name;

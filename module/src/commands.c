@@ -9,6 +9,7 @@
 
 #include "args.h"
 #include "call.h"
+#include "transitions.h"
 
 #define SINCE "0.1.0"
 #define ACL_CATEGORY "emq"
@@ -35,6 +36,10 @@
     { EMQ_WORD_BYTES, EMQ_OPTIONAL, name, keyword, 0, offsetof(emq_args, member) }
 #define OPTION_NUMBER(member, name, keyword, rule) \
     { EMQ_WORD_NUMBER, EMQ_OPTIONAL, name, keyword, rule, offsetof(emq_args, member) }
+#define FROM \
+    { EMQ_WORD_FROM, EMQ_OPTIONAL, "source", "FROM", 0, 0 }
+#define SETTLE \
+    { EMQ_WORD_ENDINGS, EMQ_OPTIONAL, "settle", "SETTLE", EMQ_N_SETTLE, offsetof(emq_args, settle) }
 #define MANY(kind, name) \
     { kind, EMQ_MANY, name, NULL, 0, 0 }
 
@@ -42,7 +47,7 @@
 #define LIMIT OPTION_NUMBER(limit, "limit", "LIMIT", EMQ_N_LIMIT)
 #define MAX OPTION_NUMBER(max, "max", "MAX", EMQ_N_MAX)
 
-#define K(key) (UINT32_C(1) << (key))
+#define K EMQ_BIT
 #define PLACES (K(EMQ_PENDING) | K(EMQ_ACTIVE) | K(EMQ_SCHEDULE) | K(EMQ_DEAD) | K(EMQ_HELD))
 
 /* An identifier for each row of the table. */
@@ -67,21 +72,21 @@ static const emq_command commands[VERBS] =
         .summary = "Admits a job that becomes due later. Replies 1, or 0 when the id is known already.",
         .complexity = "O(log(N)) with N jobs scheduled"},
     VERB(claim, "emq.claim"), .flags = EMQ_WRITES | EMQ_FAST,
-        .words = {LEASE}, .keys = K(EMQ_META) | K(EMQ_PENDING) | K(EMQ_ACTIVE),
+        .words = {LEASE}, .keys = EMQ_SEES_CLAIM,
         .summary = "Takes the oldest waiting job under a lease. Replies id, payload and token, or an empty array.",
         .complexity = "O(log(N)) with N jobs waiting or active"},
     VERB(complete, "emq.complete"), .flags = EMQ_WRITES | EMQ_FAST,
         .words = {ID(id), BYTES(token), OPTION_BYTES(result, "result", "RESULT")},
-        .keys = K(EMQ_ACTIVE) | K(EMQ_PENDING) | K(EMQ_COMPLETED),
+        .keys = EMQ_SEES_COMPLETE,
         .summary = "Ends a claimed job as done and deletes it. Replies 1, or 0 when there is no such job.",
         .complexity = "O(log(N)) with N jobs active"},
     VERB(retry, "emq.retry"), .flags = EMQ_WRITES | EMQ_FAST,
         .words = {ID(id), BYTES(token), NUMBER(delay_ms, "delay", EMQ_N_DELAY), NUMBER(max, "max", EMQ_N_MAX), BYTES(error)},
-        .keys = K(EMQ_ACTIVE) | K(EMQ_PENDING) | K(EMQ_SCHEDULE) | K(EMQ_DEAD) | K(EMQ_FAILED),
+        .keys = EMQ_SEES_RETRY,
         .summary = "Ends a run as failed: the job is scheduled again, or dead when max runs are used up.",
         .complexity = "O(log(N)) with N jobs active, scheduled or dead"},
     VERB(delay, "emq.delay"), .flags = EMQ_WRITES | EMQ_FAST,
-        .words = {ID(id), BYTES(token), WHEN}, .keys = K(EMQ_ACTIVE) | K(EMQ_PENDING) | K(EMQ_SCHEDULE),
+        .words = {ID(id), BYTES(token), WHEN}, .keys = EMQ_SEES_DELAY,
         .summary = "Puts a claimed job off without counting the run.",
         .complexity = "O(log(N)) with N jobs active or scheduled"},
     VERB(extend, "emq.extend"), .flags = EMQ_WRITES | EMQ_FAST,
@@ -89,11 +94,11 @@ static const emq_command commands[VERBS] =
         .summary = "Sets a new deadline for a lease. Replies 1, or -1 when there is no such job.",
         .complexity = "O(log(N)) with N jobs active"},
     VERB(promote, "emq.promote"), .flags = EMQ_WRITES,
-        .words = {LIMIT}, .keys = K(EMQ_SCHEDULE) | K(EMQ_PENDING),
+        .words = {LIMIT}, .keys = EMQ_SEES_PROMOTE,
         .summary = "Moves scheduled jobs that are due to where they wait. Replies their number.",
         .complexity = "O(L*log(N)) with limit L and N jobs scheduled or waiting"},
     VERB(reap, "emq.reap"), .flags = EMQ_WRITES,
-        .words = {LIMIT, MAX}, .keys = K(EMQ_ACTIVE) | K(EMQ_PENDING) | K(EMQ_DEAD) | K(EMQ_FAILED),
+        .words = {LIMIT, MAX}, .keys = EMQ_SEES_REAP,
         .summary = "Takes jobs back whose lease has lapsed; with MAX, jobs that used up their runs are dead. Replies their number.",
         .complexity = "O(L*log(N)) with limit L and N jobs active or waiting"},
     VERB(state, "emq.state"), .flags = EMQ_FAST,
@@ -113,12 +118,12 @@ static const emq_command commands[VERBS] =
         .summary = "Admits many jobs. Replies 1 or 0 for each, as EMQ.ENQUEUE does.",
         .complexity = "O(M*log(N)) with M jobs and N jobs waiting"},
     VERB(mclaim, "emq.mclaim"), .flags = EMQ_WRITES,
-        .words = {LEASE, NUMBER(count, "count", EMQ_N_COUNT)}, .keys = K(EMQ_META) | K(EMQ_PENDING) | K(EMQ_ACTIVE),
+        .words = {LEASE, NUMBER(count, "count", EMQ_N_COUNT)}, .keys = EMQ_SEES_CLAIM,
         .summary = "Takes up to count waiting jobs, oldest first, under one deadline.",
         .complexity = "O(M*log(N)) with M jobs taken and N jobs waiting or active"},
     VERB(mcomplete, "emq.mcomplete"), .flags = EMQ_WRITES | EMQ_CAPPED,
         .words = {MANY(EMQ_WORD_ID, "id"), MANY(EMQ_WORD_BYTES, "token")},
-        .keys = K(EMQ_ACTIVE) | K(EMQ_PENDING) | K(EMQ_COMPLETED),
+        .keys = EMQ_SEES_COMPLETE,
         .summary = "Ends many claimed jobs as done. Replies 1 for each, 0 when there is none, -1 when its lease is lost.",
         .complexity = "O(M*log(N)) with M jobs and N jobs active"},
     VERB(mextend, "emq.mextend"), .flags = EMQ_WRITES | EMQ_CAPPED,
@@ -130,15 +135,15 @@ static const emq_command commands[VERBS] =
         .summary = "Admits a job of a group, which waits in the group's lane. Replies 1, or 0 when the id is known already.",
         .complexity = "O(log(N)) with N jobs in the lane"},
     VERB(gclaim, "emq.gclaim"), .flags = EMQ_WRITES | EMQ_FAST,
-        .words = {LEASE}, .keys = K(EMQ_META) | K(EMQ_ACTIVE) | K(EMQ_RING),
+        .words = {LEASE}, .keys = EMQ_SEES_GCLAIM,
         .summary = "Takes the oldest job of the lane whose turn it is. Replies id, payload, token and group, or an empty array.",
         .complexity = "O(log(N)) with N jobs in the lane or active"},
     VERB(gwclaim, "emq.gwclaim"), .flags = EMQ_WRITES,
-        .words = {LEASE}, .keys = K(EMQ_META) | K(EMQ_ACTIVE) | K(EMQ_RING) | K(EMQ_GWEIGHT),
+        .words = {LEASE}, .keys = EMQ_SEES_GCLAIM | K(EMQ_GWEIGHT),
         .summary = "Takes as many jobs of the lane whose turn it is as its weight says.",
         .complexity = "O(M*log(N)) with M jobs taken and N jobs in the lane or active"},
     VERB(gmclaim, "emq.gmclaim"), .flags = EMQ_WRITES,
-        .words = {LEASE, NUMBER(count, "count", EMQ_N_COUNT)}, .keys = K(EMQ_META) | K(EMQ_ACTIVE) | K(EMQ_RING),
+        .words = {LEASE, NUMBER(count, "count", EMQ_N_COUNT)}, .keys = EMQ_SEES_GCLAIM,
         .summary = "Takes up to count jobs of the lane whose turn it is.",
         .complexity = "O(M*log(N)) with M jobs taken and N jobs in the lane or active"},
     VERB(gpause, "emq.gpause"), .flags = EMQ_WRITES | EMQ_FAST,
@@ -166,7 +171,7 @@ static const emq_command commands[VERBS] =
         .summary = "Deletes waiting jobs of a group. Replies their number.",
         .complexity = "O(L*log(N)) with limit L and N jobs in the lane"},
     VERB(greap, "emq.greap"), .flags = EMQ_WRITES,
-        .words = {GROUP, LIMIT, MAX}, .keys = K(EMQ_ACTIVE) | K(EMQ_PENDING) | K(EMQ_DEAD) | K(EMQ_FAILED), .lane = true,
+        .words = {GROUP, LIMIT, MAX}, .keys = EMQ_SEES_REAP, .lane = true,
         .summary = "Takes jobs of a group back whose lease has lapsed, as EMQ.REAP does.",
         .complexity = "O(S+L*log(N)) with S lapsed leases looked at, limit L and N jobs active or waiting"},
     VERB(gcounts, "emq.gcounts"),
@@ -221,6 +226,12 @@ static const emq_command commands[VERBS] =
         .words = {REPEAT_NAME, NUMBER(next_ms, "next", EMQ_N_NEXT), ID(id)}, .keys = K(EMQ_REPEAT) | K(EMQ_PENDING),
         .summary = "Admits the job of a recurrence that is due, and advances it. Replies 1, or 0 when another pump was first.",
         .complexity = "O(log(N)) with N repeats or jobs waiting"},
+    VERB(next, "emq.next"), .flags = EMQ_WRITES | EMQ_BLOCKS,
+        .words = {LEASE, OPTION_NUMBER(count, "count", "COUNT", EMQ_N_COUNT), FROM,
+                  OPTION_NUMBER(block_ms, "block", "BLOCK", EMQ_N_BLOCK), OPTION_NUMBER(promote, "promote", "PROMOTE", EMQ_N_PROMOTE),
+                  OPTION_NUMBER(reap, "reap", "REAP", EMQ_N_REAP), MAX, SETTLE},
+        .summary = "A worker's round: settles jobs, promotes and reaps, takes the next jobs, and waits when there are none.",
+        .complexity = "O((S+P+R+M)*log(N)) with S jobs settled, P promoted, R reaped, M taken and N jobs in any place"},
     VERB(version, "emq.version"), .flags = EMQ_FAST, .queue = EMQ_QUEUE_OPTIONAL,
         .summary = "What the module is, and which executor the node's fence names.",
         .complexity = "O(1)"},
@@ -259,6 +270,49 @@ static const ValkeyModuleCommandArg when_args[] = {
     {.name = NULL},
 };
 
+static const ValkeyModuleCommandArg source_args[] = {
+    {.name = "flat", .type = VALKEYMODULE_ARG_TYPE_PURE_TOKEN, .key_spec_index = -1, .token = "FLAT"},
+    {.name = "lanes", .type = VALKEYMODULE_ARG_TYPE_PURE_TOKEN, .key_spec_index = -1, .token = "LANES"},
+    {.name = NULL},
+};
+
+#define PLAIN(text) \
+    { .name = text, .type = VALKEYMODULE_ARG_TYPE_STRING, .key_spec_index = -1 }
+#define AMOUNT(text) \
+    { .name = text, .type = VALKEYMODULE_ARG_TYPE_INTEGER, .key_spec_index = -1 }
+
+static const ValkeyModuleCommandArg complete_args[] = {PLAIN("id"), PLAIN("token"), {.name = NULL}};
+static const ValkeyModuleCommandArg result_args[] = {PLAIN("id"), PLAIN("token"), PLAIN("result"), {.name = NULL}};
+static const ValkeyModuleCommandArg retry_args[] = {PLAIN("id"),   PLAIN("token"), AMOUNT("delay"),
+                                                    AMOUNT("max"), PLAIN("error"), {.name = NULL}};
+static const ValkeyModuleCommandArg delay_args[] = {
+    PLAIN("id"),
+    PLAIN("token"),
+    {.name = "when", .type = VALKEYMODULE_ARG_TYPE_ONEOF, .key_spec_index = -1, .subargs = when_args},
+    {.name = NULL},
+};
+
+#define ENDING(text, keyword, words) \
+    { .name = text, .type = VALKEYMODULE_ARG_TYPE_BLOCK, .key_spec_index = -1, .token = keyword, .subargs = words }
+
+static const ValkeyModuleCommandArg ending_args[] = {
+    ENDING("complete", "COMPLETE", complete_args),
+    ENDING("with-result", "RESULT", result_args),
+    ENDING("retry", "RETRY", retry_args),
+    ENDING("delay", "DELAY", delay_args),
+    {.name = NULL},
+};
+
+static const ValkeyModuleCommandArg settle_args[] = {
+    AMOUNT("count"),
+    {.name = "ending",
+     .type = VALKEYMODULE_ARG_TYPE_ONEOF,
+     .key_spec_index = -1,
+     .flags = VALKEYMODULE_CMD_ARG_MULTIPLE,
+     .subargs = ending_args},
+    {.name = NULL},
+};
+
 static ValkeyModuleCommandArg document_word(const emq_word *word) {
     ValkeyModuleCommandArg arg = {.name = word->name, .type = VALKEYMODULE_ARG_TYPE_STRING, .key_spec_index = -1, .token = word->keyword};
     switch (word->kind) {
@@ -268,9 +322,18 @@ static ValkeyModuleCommandArg document_word(const emq_word *word) {
         arg.type = VALKEYMODULE_ARG_TYPE_ONEOF;
         arg.subargs = when_args;
         break;
+    case EMQ_WORD_FROM:
+        arg.type = VALKEYMODULE_ARG_TYPE_ONEOF;
+        arg.flags = VALKEYMODULE_CMD_ARG_MULTIPLE;
+        arg.subargs = source_args;
+        break;
+    case EMQ_WORD_ENDINGS:
+        arg.type = VALKEYMODULE_ARG_TYPE_BLOCK;
+        arg.subargs = settle_args;
+        break;
     default: break;
     }
-    if (word->presence == EMQ_OPTIONAL) arg.flags = VALKEYMODULE_CMD_ARG_OPTIONAL;
+    if (word->presence == EMQ_OPTIONAL) arg.flags |= VALKEYMODULE_CMD_ARG_OPTIONAL;
     return arg;
 }
 
@@ -324,9 +387,11 @@ static bool create(ValkeyModuleCtx *ctx, verb_index verb) {
     char flags[64], categories[64];
     const char *access = command->flags & EMQ_WRITES ? "write" : "readonly";
     bool fast = command->flags & EMQ_FAST;
-    snprintf(flags, sizeof flags, "%s%s%s%s", access, command->flags & EMQ_GROWS ? " deny-oom" : "", fast ? " fast" : "",
+    const char *blocking = command->flags & EMQ_BLOCKS ? " blocking" : "";
+    snprintf(flags, sizeof flags, "%s%s%s%s%s", access, command->flags & EMQ_GROWS ? " deny-oom" : "", fast ? " fast" : "", blocking,
              command->queue == EMQ_QUEUE ? "" : " no-mandatory-keys");
-    snprintf(categories, sizeof categories, "%s %s " ACL_CATEGORY, command->flags & EMQ_WRITES ? "write" : "read", fast ? "fast" : "slow");
+    snprintf(categories, sizeof categories, "%s %s%s " ACL_CATEGORY, command->flags & EMQ_WRITES ? "write" : "read", fast ? "fast" : "slow",
+             blocking);
     int first = command->queue == EMQ_NO_QUEUE ? 0 : 1;
 
     if (ValkeyModule_CreateCommand(ctx, command->name, runners[verb], flags, first, first, first) != VALKEYMODULE_OK) return false;

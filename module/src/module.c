@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Loading. The module keeps no state of its own but what INFO shows, so there is nothing to set up but the command table. */
+ * Loading. The module keeps no state of its own but who waits and what INFO shows, so there is little to set up beside the
+ * command table. */
 #include "about.h"
+#include "bridge.h"
 #include "command.h"
 #include "fence.h"
 #include "valkey_api.h"
+#include "waiters.h"
 #include "wire.h"
 #include "words.h"
 
@@ -49,7 +52,8 @@ int ValkeyModule_OnLoad(ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int arg
                                            VALKEYMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED);
     emq_words_make();
     emq_fence_load(ctx);
-    if (!emq_commands_register(ctx) || ValkeyModule_RegisterInfoFunc(ctx, emq_about_info) != VALKEYMODULE_OK) return VALKEYMODULE_ERR;
+    if (!emq_commands_register(ctx) || !emq_waiters_load(ctx) || !emq_bridge_load(ctx)) return VALKEYMODULE_ERR;
+    if (ValkeyModule_RegisterInfoFunc(ctx, emq_about_info) != VALKEYMODULE_OK) return VALKEYMODULE_ERR;
     ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_NOTICE, "emq " EMQ_MODULE_VERSION " serves " EMQ_IDENTITY);
     return VALKEYMODULE_OK;
 }

@@ -31,12 +31,22 @@ void emq_reply_string(emq_call *call, ValkeyModuleString *string) {
     }
 }
 
-void emq_reply_job(emq_call *call, emq_job *job, ValkeyModuleString *group) {
-    emq_reply_array(call, group ? 4 : 3);
+static void reply_run(emq_call *call, emq_job *job) {
     emq_reply_string(call, job->id);
     ValkeyModuleString *payload = emq_job_payload(call, job);
     emq_reply_string(call, payload);
     if (payload) ValkeyModule_FreeString(NULL, payload);
     emq_reply_integer(call, job->attempts);
+}
+
+void emq_reply_job(emq_call *call, emq_job *job, ValkeyModuleString *group) {
+    emq_reply_array(call, group ? 4 : 3);
+    reply_run(call, job);
     if (group) emq_reply_string(call, group);
+}
+
+void emq_reply_taken(emq_call *call, emq_job *job) {
+    emq_reply_array(call, 4);
+    reply_run(call, job);
+    emq_reply_string(call, emq_job_field(call, job, EMQ_GROUP));
 }

@@ -18,4 +18,7 @@ void emq_reply_string(emq_call *call, ValkeyModuleString *string);
 /* id, payload, attempts, and with a group that too: a claimed job. */
 void emq_reply_job(emq_call *call, emq_job *job, ValkeyModuleString *group);
 
+/* id, payload, attempts, and the group or null. */
+void emq_reply_taken(emq_call *call, emq_job *job);
+
 #endif

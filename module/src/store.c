@@ -194,6 +194,15 @@ void emq_store_lowest(emq_call *call, emq_key *key, double ceiling, size_t most,
     ValkeyModule_ZsetRangeStop(handle);
 }
 
+bool emq_store_first_score(emq_call *call, emq_key *key, double *score) {
+    ValkeyModuleKey *handle = emq_store_handle(call, key);
+    if (emq_store_length(call, key) == 0) return false;
+    ValkeyModule_ZsetFirstInScoreRange(handle, VALKEYMODULE_NEGATIVE_INFINITE, VALKEYMODULE_POSITIVE_INFINITE, 0, 0);
+    ValkeyModule_FreeString(NULL, ValkeyModule_ZsetRangeCurrentElement(handle, score));
+    ValkeyModule_ZsetRangeStop(handle);
+    return true;
+}
+
 int64_t emq_store_lenient(ValkeyModuleString *string) {
     int64_t number;
     if (!string || !emq_args_decimal(string, EMQ_STORED_DIGITS_MAX, &number)) return 0;

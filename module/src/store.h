@@ -45,6 +45,7 @@ typedef enum emq_queue_key {
     EMQ_KEYS
 } emq_queue_key;
 
+#define EMQ_BIT(key) (UINT32_C(1) << (key))
 #define EMQ_PLACES 5
 
 /* One key of the keyspace. Zeroed memory is a key without a name. */
@@ -109,6 +110,9 @@ void emq_store_fields(emq_call *call, emq_queue_key hash, emq_vector *fields);
 
 /* Members of a sorted set with score <= ceiling, kept, lowest first, at most that many. */
 void emq_store_lowest(emq_call *call, emq_key *key, double ceiling, size_t most, emq_vector *members);
+
+/* Whether a sorted set has a first member, and its score. */
+bool emq_store_first_score(emq_call *call, emq_key *key, double *score);
 
 /* A stored number, read leniently: 0 when the string is NULL or no plain decimal that a double holds exactly. */
 int64_t emq_store_lenient(ValkeyModuleString *string);

@@ -27,6 +27,7 @@
     X(ValkeyModuleNotificationFunc, int, (ValkeyModuleCtx *ctx, int type, const char *event, ValkeyModuleString *key)) \
     X(ValkeyModuleEventCallback, void, (ValkeyModuleCtx *ctx, ValkeyModuleEvent event, uint64_t subevent, void *data)) \
     X(ValkeyModuleInfoFunc, void, (ValkeyModuleInfoCtx *ctx, int for_crash_report)) \
+    X(ValkeyModuleTimerProc, void, (ValkeyModuleCtx *ctx, void *data)) \
     X(ValkeyModuleConfigGetStringFunc, ValkeyModuleString *, (const char *name, void *privdata)) \
     X(ValkeyModuleConfigGetNumericFunc, long long, (const char *name, void *privdata)) \
     X(ValkeyModuleConfigGetBoolFunc, int, (const char *name, void *privdata)) \
@@ -275,6 +276,13 @@
     X(GetBlockedClientPrivateData, void *, (ValkeyModuleCtx *ctx), V7_2, REQUIRED) \
     X(SignalKeyAsReady, void, (ValkeyModuleCtx *ctx, ValkeyModuleString *name), V7_2, REQUIRED) \
     X(AbortBlock, int, (ValkeyModuleBlockedClient *client), V7_2, REQUIRED) \
+    X(CreateTimer, uint64_t, (ValkeyModuleCtx *ctx, long long period_ms, ValkeyModuleTimerProc callback, void *data), V7_2, REQUIRED) \
+    X(StopTimer, int, (ValkeyModuleCtx *ctx, uint64_t timer, void **data), V7_2, REQUIRED) \
+    /* dictionaries */ \
+    X(CreateDict, ValkeyModuleDict *, (ValkeyModuleCtx *ctx), V7_2, REQUIRED) \
+    X(DictSetC, int, (ValkeyModuleDict *dict, void *key, size_t length, void *value), V7_2, REQUIRED) \
+    X(DictGetC, void *, (ValkeyModuleDict *dict, void *key, size_t length, int *missing), V7_2, REQUIRED) \
+    X(DictDelC, int, (ValkeyModuleDict *dict, void *key, size_t length, void *old), V7_2, REQUIRED) \
     /* cluster and access control */ \
     X(ClusterKeySlot, unsigned int, (ValkeyModuleString *name), V8_0, REQUIRED) \
     X(ClusterCanonicalKeyNameInSlot, const char *, (unsigned int slot), V8_0, REQUIRED) \
@@ -302,6 +310,7 @@ typedef struct ValkeyModuleCallReply ValkeyModuleCallReply;
 typedef struct ValkeyModuleBlockedClient ValkeyModuleBlockedClient;
 typedef struct ValkeyModuleInfoCtx ValkeyModuleInfoCtx;
 typedef struct ValkeyModuleUser ValkeyModuleUser;
+typedef struct ValkeyModuleDict ValkeyModuleDict;
 
 #define X(name, value, since) name = (value),
 enum {

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bridge.h"
+
+#include <string.h>
+
+#include "waiters.h"
+
+/* What the place of a job that is added makes ready, by the end of its name. */
+static const struct listing {
+    const char *suffix;
+    unsigned ready;
+} listings[] = {
+    {":pending", EMQ_READY(EMQ_FLAT)},
+    {":ring", EMQ_READY(EMQ_LANE)},
+    {":schedule", EMQ_READY_DUE},
+};
+
+/* Events of effects that only take away. Those of other commands that do are rare, and a waiter that is woken in vain
+ * goes on waiting. */
+static bool takes_away(const char *event) {
+    return strcmp(event, "zrem") == 0 || strcmp(event, "lrem") == 0 || strcmp(event, "del") == 0;
+}
+
+static int on_keyspace_event(ValkeyModuleCtx *ctx, int type, const char *event, ValkeyModuleString *name) {
+    (void)type;
+    if (!emq_waiters_any()) return VALKEYMODULE_OK;
+    size_t length;
+    const char *key = ValkeyModule_StringPtrLen(name, &length);
+    const char *brace = length > 5 && memcmp(key, "emq:{", 5) == 0 ? memchr(key, '}', length) : NULL;
+    if (!brace || takes_away(event)) return VALKEYMODULE_OK;
+    size_t queue_length = (size_t)(brace + 1 - key), suffix_length = length - queue_length;
+    for (size_t i = 0; i < sizeof listings / sizeof *listings; i++) {
+        const char *suffix = listings[i].suffix;
+        if (suffix_length != strlen(suffix) || memcmp(brace + 1, suffix, suffix_length) != 0) continue;
+        emq_waiters_ready(ctx, key, queue_length, listings[i].ready);
+    }
+    return VALKEYMODULE_OK;
+}
+
+static void on_swap(ValkeyModuleCtx *ctx, ValkeyModuleEvent event, uint64_t subevent, void *data) {
+    (void)event, (void)subevent;
+    const ValkeyModuleSwapDbInfo *swap = data;
+    emq_waiters_swapped(ctx, swap->dbnum_first);
+    emq_waiters_swapped(ctx, swap->dbnum_second);
+}
+
+static void on_cron(ValkeyModuleCtx *ctx, ValkeyModuleEvent event, uint64_t subevent, void *data) {
+    (void)event, (void)subevent, (void)data;
+    emq_waiters_tick(ctx);
+}
+
+bool emq_bridge_load(ValkeyModuleCtx *ctx) {
+    return ValkeyModule_SubscribeToServerEvent(ctx, ValkeyModuleEvent_CronLoop, on_cron) == VALKEYMODULE_OK &&
+           ValkeyModule_SubscribeToServerEvent(ctx, ValkeyModuleEvent_SwapDB, on_swap) == VALKEYMODULE_OK;
+}
+
+void emq_bridge_open(ValkeyModuleCtx *ctx) {
+    static bool open;
+    if (open) return;
+    open = true;
+    ValkeyModule_SubscribeToKeyspaceEvents(ctx, VALKEYMODULE_NOTIFY_LIST | VALKEYMODULE_NOTIFY_ZSET | VALKEYMODULE_NOTIFY_GENERIC,
+                                           on_keyspace_event);
+}
