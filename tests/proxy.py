@@ -94,6 +94,7 @@ class Proxy:
         self._rules: list[Rule] = []
         self._lock = threading.Lock()
         self._passages: list[Passage] = []
+        self._threads: list[threading.Thread] = []
         self._listener = socket.create_server((HOST, 0))
         self.port: int = self._listener.getsockname()[1]
         self.url = f"redis://{HOST}:{self.port}/0"
@@ -113,17 +114,27 @@ class Proxy:
         return [verb for verb in verbs if verb not in ("HELLO", "CLIENT", "SELECT", "AUTH")]
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._start(self._accept)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._listener.close()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
         for passage in self._passages:
             passage.end()
             if passage.gate is not None:
                 passage.gate.set()
+        for thread in self._threads:
+            thread.join()
+        for each in (self._listener, *(end for passage in self._passages for end in (passage.client, passage.server))):
+            each.close()
+
+    def _start(self, target: Callable[..., None], *arguments: object) -> None:
+        thread = threading.Thread(target=target, args=arguments, daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def _accept(self) -> None:
         while True:
@@ -133,8 +144,8 @@ class Proxy:
                 return
             passage = Passage(client, socket.create_connection((HOST, self.upstream)), len(self._passages))
             self._passages.append(passage)
-            threading.Thread(target=self._carry_commands, args=(passage,), daemon=True).start()
-            threading.Thread(target=self._carry_answers, args=(passage,), daemon=True).start()
+            self._start(self._carry_commands, passage)
+            self._start(self._carry_answers, passage)
 
     def _carry_commands(self, passage: Passage) -> None:
         stream = passage.client.makefile("rb")
@@ -153,6 +164,7 @@ class Proxy:
         except OSError:
             pass
         finally:
+            stream.close()
             passage.end()
 
     def _carry_answers(self, passage: Passage) -> None:

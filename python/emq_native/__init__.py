@@ -51,7 +51,7 @@ from emq_native.load import load
 from emq_native.paths import module_path
 from emq_native.probe import Probe, probe
 from emq_native.queue import Queue
-from emq_native.transitions import Admitted, Counts, GroupCounts, Job, Version
+from emq_native.values import Admitted, Counts, GroupCounts, Job, Version
 
 __all__ = [
     "Admitted",

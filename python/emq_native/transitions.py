@@ -5,13 +5,6 @@ form raises InvalidArgument here, before any traffic. `words(queue_key)` are the
 `decode` turns the reply into a value. Executors frame the words, connectors carry them, queues name the transitions
 as methods.
 
-Durations are seconds as int or float, or a timedelta; they travel as whole milliseconds. A fraction of a millisecond
-counts as a whole one, so nothing is ever shorter than asked. A float means the decimal that Python prints for it: 0.1
-is 100 ms exactly. Dates are aware datetimes; a fraction of a millisecond is rounded up, so nothing is ever early.
-
-Payloads and results are bytes-like, at most 512 MiB. Error texts, progress and log lines may also be str, sent as
-UTF-8.
-
 A job is given as the Job that a claim answered. Where a token is needed and only the id is at hand, name both: an id
 and `token=`, or in lists a pair (id, token).
 """
@@ -20,124 +13,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
+from datetime import datetime
+from typing import Any, Final, Generic, TypeVar
 
 from emq_native import _core
+from emq_native.arguments import (
+    MAX_MEMBERS,
+    Duration,
+    Payload,
+    instant,
+    integer,
+    milliseconds,
+    payload_bytes,
+    text_bytes,
+    token_bytes,
+)
 from emq_native.errors import InvalidArgument
-from emq_native.ids import JobId, mint
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from emq_native.ids import mint
+from emq_native.values import (
+    Admitted,
+    Counts,
+    GroupCounts,
+    Job,
+    Reassigned,
+    Retried,
+    Settled,
+    State,
+    Version,
+)
 
 Reply = Any
 """What a server answered: bytes, int, None, a list, or a dict."""
 
-Duration = int | float | timedelta
-"""Seconds, or a timedelta."""
-
-Payload = bytes | bytearray | memoryview
-
 R_co = TypeVar("R_co", covariant=True)
 
-MAX_INTEGER: Final = 9007199254740991
-MAX_PAYLOAD: Final = 512 * 1024 * 1024
-MAX_MEMBERS: Final = 10_000
-
-_COUNTER: Final = (1, 10_000)
-_RANGES: Final = {
-    "lease": (1, MAX_INTEGER),
-    "delay": (0, MAX_INTEGER),
-    "every": (1, MAX_INTEGER),
-    "limit": _COUNTER,
-    "keep": _COUNTER,
-    "count": _COUNTER,
-    "max_attempts": (1, 2147483647),
-    "ceiling": (0, 2147483647),
-    "weight": (0, 10_000),
-}
-
-
-# Arguments
-
-
-def milliseconds(name: str, duration: object) -> int:
-    """A duration as whole milliseconds within the range of `name`. Raises InvalidArgument.
-
-    Refused: bool, NaN, infinity, negative and, for a lease, nothing; beyond 2**53 - 1 ms; any other type.
-    """
-    if type(duration) is int:
-        value = duration * 1000
-    elif isinstance(duration, timedelta):
-        value = _whole(duration)
-    elif isinstance(duration, float) and isfinite(duration):
-        value = int((Decimal(repr(duration)) * 1000).to_integral_value(ROUND_FLOOR if duration < 0 else ROUND_CEILING))
-    elif isinstance(duration, float):
-        raise InvalidArgument(f"{name} must be a finite number of seconds, not {duration!r}")
-    else:
-        raise InvalidArgument(f"{name} must be seconds (int or float) or a timedelta, not {type(duration).__name__}")
-    low, high = _RANGES[name]
-    if not low <= value <= high:
-        raise InvalidArgument(f"{name} must be between {low} and {high} milliseconds, not {duration!r}")
-    return value
-
-
-def _whole(duration: timedelta) -> int:
-    """Whole milliseconds, a fraction counting as one, away from zero."""
-    microseconds = (duration.days * 86_400 + duration.seconds) * 1_000_000 + duration.microseconds
-    return microseconds // 1000 if microseconds < 0 else -(-microseconds // 1000)
-
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
-
-def instant(name: str, when: object) -> int:
-    """An aware datetime as Unix milliseconds, 0 or more. Raises InvalidArgument."""
-    if not isinstance(when, datetime):
-        raise InvalidArgument(f"{name} must be a datetime, not {type(when).__name__}")
-    if when.utcoffset() is None:
-        raise InvalidArgument(f"{name} must be an aware datetime: give it a tzinfo")
-    value = _whole(when - _EPOCH)
-    if value < 0:
-        raise InvalidArgument(f"{name} must not be before 1970: {when.isoformat()}")
-    return value
-
-
-def integer(name: str, value: object) -> int:
-    """A whole number within the range of `name`. Raises InvalidArgument, also for a bool."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise InvalidArgument(f"{name} must be an int, not {type(value).__name__}")
-    low, high = _RANGES[name]
-    if not low <= value <= high:
-        raise InvalidArgument(f"{name} must be an integer between {low} and {high}")
-    return value
-
-
-def payload_bytes(name: str, value: object) -> bytes:
-    """Bytes-like as bytes, at most 512 MiB. Raises InvalidArgument."""
-    if not isinstance(value, (bytes, bytearray, memoryview)):
-        hint = ": encode it, for example with .encode()" if isinstance(value, str) else ""
-        raise InvalidArgument(f"{name} must be bytes, not {type(value).__name__}{hint}")
-    size = value.nbytes if isinstance(value, memoryview) else len(value)
-    if size > MAX_PAYLOAD:
-        raise InvalidArgument(f"{name} must be at most {MAX_PAYLOAD} bytes, not {size}")
-    return bytes(value)
-
-
-def text_bytes(name: str, value: object) -> bytes:
-    """Text as UTF-8, or bytes-like as they are, at most 512 MiB. Raises InvalidArgument."""
-    return payload_bytes(name, value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value)
-
-
-def token_bytes(token: object) -> bytes:
-    """The fencing token of a lease, 0 or more. Raises InvalidArgument."""
-    if not isinstance(token, int) or isinstance(token, bool):
-        raise InvalidArgument(f"a token must be an int, not {type(token).__name__}")
-    if not 0 <= token <= MAX_INTEGER:
-        raise InvalidArgument(f"a token must be between 0 and {MAX_INTEGER}")
-    return b"%d" % token
+_SETTLED: Final[dict[int, Settled]] = {1: "completed", 0: "gone", -1: "stale"}
+_REASSIGNED: Final[dict[int, Reassigned]] = {1: "moved", 0: "same", -1: "ungrouped", -2: "not waiting"}
 
 
 def _id_of(job: Job | str) -> bytes:
@@ -179,90 +90,6 @@ def _max(max_attempts: int | None) -> list[bytes]:
     return [] if max_attempts is None else [b"MAX", b"%d" % integer("max_attempts", max_attempts)]
 
 
-# What comes back
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A claimed job. It is yours until the lease ends; `token` proves it.
-
-    id: 14 characters; payload: bytes, None when the stored row is damaged; attempts: how often it was claimed, this
-    time included; queue: the name of its queue; group: its group, None for a job without one.
-    """
-
-    id: str
-    payload: bytes | None
-    attempts: int
-    queue: str
-    group: str | None = None
-
-    @property
-    def token(self) -> int:
-        """The fencing token of this lease. Only the newest one of a job is accepted."""
-        return self.attempts
-
-
-class Admitted(JobId):
-    """The id of a job that was admitted.
-
-    created: False when a job of that id was there already; then nothing was changed.
-    """
-
-    __slots__ = ("created",)
-    created: bool
-
-    def __new__(cls, text: str | bytes, created: bool = True) -> Self:
-        admitted = super().__new__(cls, text)
-        admitted.created = created
-        return admitted
-
-    def __reduce__(self) -> tuple[type[Admitted], tuple[str, bool]]:
-        return Admitted, (str(self), self.created)
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How many jobs are in each place now, and how many ever completed and failed (moved to dead)."""
-
-    pending: int
-    active: int
-    scheduled: int
-    dead: int
-    awaiting_children: int
-    completed: int
-    failed: int
-
-
-class GroupCounts(NamedTuple):
-    """One group: its name, its waiting jobs, its active jobs."""
-
-    group: str
-    waiting: int
-    active: int
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """What the executor is. None: absent, or not known there."""
-
-    module: str | None
-    module_version: str | None
-    wire: int
-    identity: str
-    node: str | None
-    server: str | None
-    api: int
-
-
-State = Literal["pending", "active", "scheduled", "dead", "awaiting_children", "absent", "unknown"]
-Settled = Literal["completed", "gone", "stale"]
-Retried = Literal["scheduled", "dead"]
-Reassigned = Literal["moved", "same", "ungrouped", "not waiting"]
-
-_SETTLED: Final[dict[int, Settled]] = {1: "completed", 0: "gone", -1: "stale"}
-_REASSIGNED: Final[dict[int, Reassigned]] = {1: "moved", 0: "same", -1: "ungrouped", -2: "not waiting"}
-
-
 def _text(value: bytes | None) -> str | None:
     return None if value is None else value.decode("utf-8", "backslashreplace")
 
@@ -275,9 +102,6 @@ def _mapping(reply: Reply) -> dict[bytes, Reply]:
 def _job(reply: Sequence[Reply], queue: str) -> Job:
     group = reply[3] if len(reply) == 4 else None
     return Job(reply[0].decode(), reply[1], reply[2], queue, _text(group))
-
-
-# The transitions
 
 
 class Transition(Generic[R_co]):

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emq_native.arguments import MAX_INTEGER, instant, integer, milliseconds, payload_bytes, text_bytes, token_bytes
 from emq_native.errors import InvalidArgument
-from emq_native.transitions import MAX_INTEGER, instant, integer, milliseconds, payload_bytes, text_bytes, token_bytes
 
 EXACT = [
     (30, 30_000),

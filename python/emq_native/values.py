@@ -1,0 +1,88 @@
+"""What calls answer: jobs, ids, numbers, words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from emq_native.ids import JobId
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+State = Literal["pending", "active", "scheduled", "dead", "awaiting_children", "absent", "unknown"]
+Settled = Literal["completed", "gone", "stale"]
+Retried = Literal["scheduled", "dead"]
+Reassigned = Literal["moved", "same", "ungrouped", "not waiting"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A claimed job. It is yours until the lease ends; `token` proves it.
+
+    id: 14 characters; payload: bytes, None when the stored row is damaged; attempts: how often it was claimed, this
+    time included; queue: the name of its queue; group: its group, None for a job without one.
+    """
+
+    id: str
+    payload: bytes | None
+    attempts: int
+    queue: str
+    group: str | None = None
+
+    @property
+    def token(self) -> int:
+        """The fencing token of this lease. Only the newest one of a job is accepted."""
+        return self.attempts
+
+
+class Admitted(JobId):
+    """The id of a job that was admitted.
+
+    created: False when a job of that id was there already; then nothing was changed.
+    """
+
+    __slots__ = ("created",)
+    created: bool
+
+    def __new__(cls, text: str | bytes, created: bool = True) -> Self:
+        admitted = super().__new__(cls, text)
+        admitted.created = created
+        return admitted
+
+    def __reduce__(self) -> tuple[type[Admitted], tuple[str, bool]]:
+        return Admitted, (str(self), self.created)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many jobs are in each place now, and how many ever completed and failed (moved to dead)."""
+
+    pending: int
+    active: int
+    scheduled: int
+    dead: int
+    awaiting_children: int
+    completed: int
+    failed: int
+
+
+class GroupCounts(NamedTuple):
+    """One group: its name, its waiting jobs, its active jobs."""
+
+    group: str
+    waiting: int
+    active: int
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What the executor is. None: absent, or not known there."""
+
+    module: str | None
+    module_version: str | None
+    wire: int
+    identity: str
+    node: str | None
+    server: str | None
+    api: int
