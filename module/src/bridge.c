@@ -54,10 +54,15 @@ bool emq_bridge_load(ValkeyModuleCtx *ctx) {
            ValkeyModule_SubscribeToServerEvent(ctx, ValkeyModuleEvent_SwapDB, on_swap) == VALKEYMODULE_OK;
 }
 
+/* Servers from 8.1 to 9.1.1 leave a client in another database than it had selected when it moves or copies a key there and
+ * a module listens to that. There, jobs that appear by RENAME, RESTORE, COPY or MOVE are found by the next tick. */
+static int classes(void) {
+    int safe = VALKEYMODULE_NOTIFY_LIST | VALKEYMODULE_NOTIFY_ZSET, version = ValkeyModule_GetServerVersion();
+    return version >= 0x00080100 && version < 0x00090102 ? safe : safe | VALKEYMODULE_NOTIFY_GENERIC;
+}
+
 void emq_bridge_open(ValkeyModuleCtx *ctx) {
     static bool open;
-    if (open) return;
+    if (!open) ValkeyModule_SubscribeToKeyspaceEvents(ctx, classes(), on_keyspace_event);
     open = true;
-    ValkeyModule_SubscribeToKeyspaceEvents(ctx, VALKEYMODULE_NOTIFY_LIST | VALKEYMODULE_NOTIFY_ZSET | VALKEYMODULE_NOTIFY_GENERIC,
-                                           on_keyspace_event);
 }
