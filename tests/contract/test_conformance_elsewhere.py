@@ -1,0 +1,129 @@
+"""The suite against nodes that are not ours, and in a cluster; and the command that runs it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner
+
+from emq_native.conformance import CASES, Outcome, Report, run
+from emq_native.conformance.case import OWN_SERVER
+from emq_native.conformance.command import conformance
+from emq_native.conformance.host import CONFIG, OwnServer
+from emq_native.conformance.wire import Wire
+from emq_native.executors import NATIVE, SCRIPTED, Executor
+from emq_native.server import Server, form_cluster
+
+Servers = Callable[[str], OwnServer]
+
+
+def failures(report: Report) -> list[str]:
+    return [f"{r.case.number} {r.what}: {r.found}" for r in report.results if r.outcome is Outcome.FAIL]
+
+
+@pytest.mark.cluster
+def test_an_executor_conforms_in_a_cluster_of_three(executor: Executor) -> None:
+    config = {**CONFIG, "cluster-enabled": "yes"}
+    nodes = [Server(module=executor is NATIVE, config=config).start() for _ in range(3)]
+    try:
+        form_cluster(nodes)
+        report = run(nodes[1].url, executor, protocols=[2])
+        assert failures(report) == []
+        assert report.ok
+        for node in nodes:
+            with Wire(node.url) as wire:
+                assert wire.call("KEYS", "*") == []
+    finally:
+        for node in nodes:
+            node.stop()
+
+
+def test_on_a_node_of_somebody_else_nothing_but_the_own_queues_is_touched(servers: Servers, executor: Executor) -> None:
+    url = servers(executor.name).server.url
+    with Wire(url) as wire:
+        before = wire.call("DEBUG", "DIGEST"), wire.call("CONFIG", "GET", "*"), wire.call("ACL", "LIST")
+        report = run(url, only=["C032", "C043", "C048", "C011", "C041", "C146"], protocols=[2])
+        assert (wire.call("DEBUG", "DIGEST"), wire.call("CONFIG", "GET", "*"), wire.call("ACL", "LIST")) == before
+    assert report.executor == executor.name
+    assert failures(report) == []
+    unproved = {result.case.number for result in report.results if result.outcome is Outcome.NEEDS_OWN_SERVER}
+    assert unproved == {number for number in ("C011", "C041", "C146") if executor.name in CASES[number].executors()}
+
+
+def test_a_fence_that_names_no_executor_leaves_the_choice_to_the_caller(servers: Servers) -> None:
+    url = servers("native").server.url.replace("/0", "/9")
+    with pytest.raises(ValueError, match="say which one"):
+        run(url)
+    report = run(url, SCRIPTED, only=["C032"])
+    assert report.ok
+
+
+def test_a_report_of_nothing_proves_nothing(servers: Servers) -> None:
+    report = run(servers("scripted").server.url, SCRIPTED, only=["C115"])
+    assert not report.ok
+    assert report.counts() == {Outcome.NOT_SERVED: 2}
+
+
+def test_an_unknown_case_is_no_silent_success(servers: Servers) -> None:
+    with pytest.raises(ValueError, match="unknown cases: C999"):
+        run(servers("scripted").server.url, SCRIPTED, only=["C999"])
+
+
+def call(*words: str) -> tuple[int, str]:
+    result = CliRunner().invoke(conformance, words)
+    return result.exit_code, result.output
+
+
+def test_the_command_prints_a_line_for_each_case_and_a_summary(servers: Servers) -> None:
+    code, output = call("--url", servers("scripted").server.url, "--only", "C032", "--only", "C115", "--only", "C041")
+    assert code == 0
+    assert "C032 ok" in output
+    assert "C115 not served (emq.flow)" in output
+    assert "C041 needs a server of its own" in output
+    assert output.splitlines()[-1].startswith("scripted on Valkey ")
+
+
+def test_the_command_fails_when_a_case_fails_and_shows_expected_and_found(servers: Servers) -> None:
+    url = servers("native").server.url.replace("/0", "/9")
+    code, output = call("--url", url, "--executor", "native", "--only", "C032", "--protocol", "2")
+    assert code == 1
+    assert "C032 FAIL" in output
+    assert "expected 1" in output
+    assert "found    Error(text='EMQFENCE wants echomq:6.0.0 at {emq}:version, found nothing')" in output
+
+
+def test_the_command_writes_json_and_junit(servers: Servers, tmp_path: Path) -> None:
+    url = servers("native").server.url.replace("/0", "/9")
+    path = tmp_path / "report.xml"
+    words = ("--executor", "native", "--only", "C032", "--only", "C042", "--only", "C084", "--only", "C133")
+    code, output = call("--url", url, *words, "--json", "--junit", str(path))
+    document = json.loads(output)
+    assert code == 1
+    assert document["ok"] is False
+    assert document["counts"] == {"ok": 2, "FAIL": 4, "not served": 2}
+    suite = ET.parse(path).getroot()
+    assert suite.attrib["tests"] == "8"
+    assert suite.attrib["failures"] == "4"
+    assert len(suite.findall("testcase/failure")) == 4
+    assert len(suite.findall("testcase/skipped")) == 2
+
+
+def test_the_command_gives_no_verdict_on_a_node_that_it_cannot_ask(servers: Servers) -> None:
+    code, output = call("--url", "redis://127.0.0.1:1")
+    assert code == 3
+    assert "cannot run" in output
+    code, output = call("--url", servers("native").server.url.replace("/0", "/9"))
+    assert code == 3
+    assert "say which one" in output
+
+
+def test_without_a_url_the_command_starts_a_server_and_may_run_everything() -> None:
+    needs_own = [number for number in ("C041", "C146") if OWN_SERVER in CASES[number].needs]
+    code, output = call("--executor", "scripted", "--protocol", "2", *(f"--only={number}" for number in needs_own))
+    assert code == 0
+    assert "C041 ok" in output
+    assert "C146 ok" in output
