@@ -30,6 +30,9 @@ _COUNTER: Final = (1, 10_000)
 _RANGES: Final = {
     "lease": (1, MAX_INTEGER),
     "delay": (0, MAX_INTEGER),
+    "block": (1, 86_400_000),
+    "promote": (0, 10_000),
+    "reap": (0, 10_000),
     "every": (1, MAX_INTEGER),
     "limit": _COUNTER,
     "keep": _COUNTER,

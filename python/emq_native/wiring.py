@@ -55,12 +55,16 @@ def backoff(attempt: int, chance: float) -> float:
 
 @dataclass(frozen=True)
 class Target:
-    """A client object, and what is known about it. owned: it was made here, from a URL."""
+    """A client object, and what is known about it.
+
+    owned: it was made here, from a URL; socket_timeout: seconds in place of the client's own setting.
+    """
 
     client: Any
     library: str
     cluster: bool
     owned: bool
+    socket_timeout: float | None = None
 
     @property
     def attempts(self) -> int:
@@ -154,6 +158,8 @@ def wiring_of(target: Target) -> Wiring:
     else:
         source = source.connection_pool
     options = {name: value for name, value in source.connection_kwargs.items() if name not in _FOREIGN_OPTIONS}
+    if target.socket_timeout is not None:
+        options["socket_timeout"] = target.socket_timeout
     return Wiring(
         library=target.library,
         cluster=target.cluster,

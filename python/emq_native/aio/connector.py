@@ -9,12 +9,13 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from emq_native.aio.line import Line, Pool
 from emq_native.aio.queue import Queue
-from emq_native.dispatch import Answer
+from emq_native.dispatch import Answer, Words
 from emq_native.errors import EmqError, InvalidArgument, Redirected, Refused, Unavailable, translated
 from emq_native.executors import Executor
 from emq_native.fence import parse_wire
@@ -98,6 +99,34 @@ class Bus:
         """
         plan = Plan(steps)
         return plan.values(await self._together(plan.calls) if plan.calls else ())
+
+    async def plain(self, queue: Queue | str, *commands: Words) -> list[Answer]:
+        """Send plain commands of the server about a queue in one round trip, on a line that passed the fence.
+
+        Returns for each its reply, or the EmqError that it is.
+        """
+        at = self.queue(queue) if isinstance(queue, str) else queue
+
+        async def send(line: Line, asking: bool) -> list[Answer]:
+            await line.executor(at.key, asking)
+            answers = await line.exchange(commands, asking)
+            for answer in answers:
+                if isinstance(answer, Redirected):
+                    raise answer
+            line.broken = line.broken or any(isinstance(answer, Unavailable) for answer in answers)
+            return answers
+
+        answers: list[Answer] = await self._routed(at.key, send)
+        return answers
+
+    def sibling(self, *, socket_timeout: float | None = None) -> Bus:
+        """A bus with sockets of its own to the same node or cluster, which tries to connect once. Nothing is sent.
+
+        socket_timeout: seconds, for calls that wait in the server; by default as here. Closing either of the two
+        leaves the other one open.
+        """
+        target = replace(self._target, owned=False, socket_timeout=socket_timeout or self._target.socket_timeout)
+        return Bus(target, self._wires, resend=False)
 
     async def close(self) -> None:
         """Close every socket of this bus. A client object that was given stays open."""
