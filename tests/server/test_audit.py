@@ -188,6 +188,7 @@ def test_unchanged_first_shows_that_the_offset_counts() -> None:
             with pytest.raises(Mismatch, match="is appendonly on"), lab.unchanged():
                 pass
             lab.plain("CONFIG", "SET", "appendonly", "yes")
+            lab.until(lambda: lab.info("persistence")["aof_rewrite_in_progress"] == "0", "the first file is written")
             with lab.unchanged():
                 pass
             assert host.offset_counts
