@@ -1,4 +1,4 @@
-"""Field cases of replicas, pauses, fences, expiry and clusters."""
+"""Field cases of replicas, pauses, fences and expiry."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import signal
 from collections.abc import Callable, Iterator
 
 import pytest
-import redis
 
 import emq_native
 from emq_native.conformance.host import CONFIG, OwnServer
 from emq_native.conformance.lab import LEASE, Lab
 from emq_native.conformance.play import Play
-from emq_native.conformance.scenes import READS, SCENES, VERBS, fill, flat
+from emq_native.conformance.scenes import READS, SCENES, flat
 from emq_native.conformance.wire import Error, Wire
 from emq_native.errors import Unavailable, WrongState
 from emq_native.executors import Executor
-from emq_native.server import Server, form_cluster
+from emq_native.server import Server
 
 MakeLab = Callable[..., Lab]
 WIRE_6 = "echomq:6.0.0"
@@ -244,79 +243,3 @@ def test_pressure_on_keys_with_a_ttl_leaves_jobs_alone(own: Server, executor: Ex
         assert sorted(lab.scores("pending")) == jobs
         lab.check()
         lab.plain("CONFIG", "SET", "maxmemory", 0)
-
-
-@pytest.fixture(scope="module")
-def clusters() -> Iterator[dict[str, list[Server]]]:
-    """Started when first used: a cluster of three primaries for each executor."""
-    running: dict[str, list[Server]] = {}
-    yield running
-    for servers in running.values():
-        for server in servers:
-            server.stop()
-
-
-@pytest.fixture
-def cluster(executor: Executor, clusters: dict[str, list[Server]]) -> list[Server]:
-    if executor.name not in clusters:
-        config = {**CONFIG, "cluster-enabled": "yes"}
-        nodes = [Server(module=executor.name == "native", config=config).start() for _ in range(3)]
-        clusters[executor.name] = nodes
-        form_cluster(nodes)
-    return clusters[executor.name]
-
-
-@pytest.mark.cluster
-def test_in_a_cluster_every_verb_works_where_its_slot_is_and_is_sent_there_from_elsewhere(
-    cluster: list[Server], executor: Executor
-) -> None:
-    """case 70, case 71"""
-    with Lab(cluster[0].url, executor) as lab:
-        strangers = [lab.connect(2, node.url) for node in cluster[1:]]
-        for scene in (*SCENES, *READS):
-            words = scene.prepare(lab)
-            before = lab.data()
-            for stranger in strangers:
-                frame = lab.executor.frame(f"emq.{scene.verb}", lab.words(scene.verb, *words))
-                if frame.script is not None:
-                    stranger.call("SCRIPT", "LOAD", frame.script.source)
-                assert _code(stranger.call(*frame.argv)) == "MOVED", scene
-            assert lab.data() == before
-            assert flat(lab.send(scene.verb, *words)) == scene.answer(lab), scene
-            lab.anew()
-
-
-@pytest.mark.cluster
-def test_a_client_of_the_cluster_finds_every_queue_by_itself(cluster: list[Server], executor: Executor) -> None:
-    """case 71"""
-    with Wire(cluster[0].url) as wire:
-        assert wire.call("CLUSTER", "INFO") is not None
-    with redis.RedisCluster(host="127.0.0.1", port=cluster[0].port) as client:
-        for number in range(12):
-            name = f"cluster-{executor.name}-{number}"
-            client.set(f"emq:{{{name}}}:version", executor.identity)
-            with emq_native.connect(cluster[0].url, wire=executor.wire, cluster=True) as bus:
-                queue = bus.queue(name)
-                job = queue.enqueue(b"p")
-                claimed = queue.claim(lease=60)
-                assert claimed is not None
-                assert claimed.id == job
-                assert queue.complete(claimed) is True
-                assert client.zcard(f"emq:{{{name}}}:active") == 0
-
-
-@pytest.mark.cluster
-@pytest.mark.parametrize("name", sorted(set(VERBS) - {"emq.version"}))
-def test_a_cluster_client_learns_the_key_of_every_command(cluster: list[Server], executor: Executor, name: str) -> None:
-    """case 71"""
-    if executor.name == "scripted":
-        return
-    with Lab(cluster[0].url, executor) as lab, redis.RedisCluster(host="127.0.0.1", port=cluster[1].port) as client:
-        words = fill(VERBS[name].forms[0], lab)
-        reply = lab.send(name, *words)
-        if isinstance(reply, Error):
-            with pytest.raises(redis.ResponseError, match=reply.text.split(" ", 1)[1][:20].replace("(", ".")):
-                client.execute_command(name.upper(), lab.q, *words)
-        else:
-            client.execute_command(name.upper(), lab.q, *words)
-        lab.wipe(lab.name)
