@@ -10,7 +10,7 @@ from emq_native.conformance.host import CONFIG, OwnServer
 from emq_native.conformance.lab import Lab
 from emq_native.conformance.scenes import READS, SCENES, VERBS, Scene, flat
 from emq_native.conformance.wire import Error, Wire
-from emq_native.executors import Executor
+from emq_native.executors import NATIVE, Executor
 from emq_native.server import Server
 
 writers = pytest.mark.parametrize("scene", SCENES, ids=str)
@@ -162,13 +162,12 @@ ROLES = {
 }
 
 
+@pytest.mark.parametrize("executor", [NATIVE], ids=["native"])
 @pytest.mark.parametrize("role", ROLES)
 def test_a_role_may_do_exactly_what_its_rule_says(
     lab: Lab, user: Callable[..., Wire], executor: Executor, role: str
 ) -> None:
     """case 76"""
-    if executor.name == "scripted":
-        return
     rights, allowed = ROLES[role]
     for scene in SCENES:
         words = scene.prepare(lab)
