@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from emq_native.arguments import Duration, integer, milliseconds
-from emq_native.errors import EmqError, InvalidArgument, JobGone, StaleToken, WrongState
+from emq_native.errors import EmqError, FenceRefused, InvalidArgument, JobGone, Refused, StaleToken, WrongState
 from emq_native.transitions import Complete, Delay, Reply, Retry, Transition, _at_most_members, _job, _text
 from emq_native.values import Job
 
@@ -24,9 +24,9 @@ Settling = Complete | Retry | Delay
 Source = Literal["flat", "lanes"]
 """Where jobs come from: those without a group, and the lanes of the groups."""
 
-Word = Literal["completed", "scheduled", "dead", "delayed", "gone", "stale", "inactive"]
-"""What became of a settling. The last three: nothing was changed, because the job does not exist any more, was claimed
-anew, or is not active."""
+Word = Literal["completed", "scheduled", "dead", "delayed", "gone", "stale", "inactive", "refused"]
+"""What became of a settling. The last four: nothing was changed, because the job does not exist any more, was claimed
+anew, is not active, or because the server refused it for another reason, which `Next` never does for a single one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +101,15 @@ def _entry(settling: Settling) -> list[bytes]:
 
 
 def settled_word(settling: Settling, answer: Any) -> Word:
-    """The word for what a settling answered when it was carried out by itself. An EmqError that is none is raised."""
+    """The word for what a settling answered when it was carried out by itself. Raises an EmqError that is none."""
     if isinstance(answer, JobGone):
         return "gone"
     if isinstance(answer, StaleToken):
         return "stale"
     if isinstance(answer, WrongState) and answer.text == "EMQSTATE job is not active":
         return "inactive"
+    if isinstance(answer, Refused) and not isinstance(answer, FenceRefused):
+        return "refused"
     if isinstance(answer, EmqError):
         raise answer
     if isinstance(settling, Retry):

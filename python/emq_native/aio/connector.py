@@ -100,6 +100,12 @@ class Bus:
         plan = Plan(steps)
         return plan.values(await self._together(plan.calls) if plan.calls else ())
 
+    async def executor_of(self, queue: Queue | str) -> Executor:
+        """Who carries out the transitions of a queue, which in a cluster its own fence says. Raises EmqError."""
+        at = self.queue(queue) if isinstance(queue, str) else queue
+        found: Executor = await self._routed(at.key, lambda line, asking: line.executor(at.key, asking))
+        return found
+
     async def plain(self, queue: Queue | str, *commands: Words) -> list[Answer]:
         """Send plain commands of the server about a queue in one round trip, on a line that passed the fence.
 

@@ -1,0 +1,157 @@
+"""How a run of a handler ends, and how the job is settled for it.
+
+A handler that returns completes its job. One that raises fails it: the job runs again after its backoff, or is dead
+when it has had its runs. Three exceptions say something else on purpose: `Retry`, `Snooze` and `Reject`.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from emq_native import transitions as t
+from emq_native.arguments import MAX_PAYLOAD, Duration, instant, integer, milliseconds
+from emq_native.backoff import Backoff, exponential
+from emq_native.compositions import Settling
+from emq_native.errors import InvalidArgument
+from emq_native.values import Job
+
+__all__ = ["Policy", "Reject", "Retry", "Snooze", "TimedOut", "settling_of"]
+
+ERROR_BYTES: Final = 4096
+"""Most bytes of an error that are kept in the row."""
+
+FRAMES: Final = 12
+"""Most frames of a traceback that are kept, the innermost ones."""
+
+_PACKAGE: Final = str(Path(__file__).parent)
+
+
+class Signal(Exception):
+    """What a handler raises to say how its job is to be settled."""
+
+
+class Retry(Signal):
+    """The run failed; let the job run again, or be dead when it has had its runs.
+
+    after: seconds or timedelta, by default the backoff of the job; reason: text, kept as the error.
+    """
+
+    def __init__(self, after: Duration | None = None, reason: str = "the handler asked for another run") -> None:
+        if after is not None:
+            milliseconds("delay", after)
+        super().__init__(after, reason)
+        self.after = after
+        self.reason = reason
+
+
+class Snooze(Signal):
+    """Not now: let the job run later. It is no failure and uses up no run.
+
+    until: seconds or timedelta from now, or an aware datetime.
+    """
+
+    def __init__(self, until: Duration | datetime) -> None:
+        if isinstance(until, datetime):
+            instant("until", until)
+        else:
+            milliseconds("delay", until)
+        super().__init__(until)
+        self.until = until
+
+
+class Reject(Signal):
+    """Never again: the job is dead, whatever runs it has left. reason: text, kept as the error."""
+
+    def __init__(self, reason: str = "rejected by the handler") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class TimedOut(BaseException):
+    """The handler ran for longer than it may. No Exception, so that a handler that catches those still ends."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        return f"the handler ran for longer than {self.seconds:g} s"
+
+
+_BACKOFF: Final = exponential()
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a job is allowed. max_attempts: runs in all; backoff: from the number of a run to seconds; timeout: seconds
+    that one run may take, None for as long as it likes.
+    """
+
+    max_attempts: int = 4
+    backoff: Backoff = _BACKOFF
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        integer("max_attempts", self.max_attempts)
+        if self.timeout is not None and not self.timeout > 0:
+            raise InvalidArgument("timeout must be more than 0 seconds")
+
+
+Policies = Callable[[Job], Policy]
+"""The policy of a job."""
+
+
+def settling_of(job: Job, ended: object, policy: Policy) -> Settling:
+    """How to settle a job whose handler ended with this value, or with this exception."""
+    if not isinstance(ended, BaseException):
+        fits = isinstance(ended, (bytes, bytearray, memoryview)) and len(ended) <= MAX_PAYLOAD
+        return t.Complete(job, result=ended if fits else None)  # type: ignore[arg-type]
+    if isinstance(ended, Snooze):
+        return t.Delay(job, ended.until)
+    if isinstance(ended, Reject):
+        return t.Retry(job, max_attempts=1, error=_bounded(ended.reason))
+    after = ended.after if isinstance(ended, Retry) else None
+    error = _bounded(ended.reason) if isinstance(ended, Retry) else error_text(ended)
+    return t.Retry(
+        job,
+        max_attempts=policy.max_attempts,
+        delay=policy.backoff(job.attempts) if after is None else after,
+        error=error,
+    )
+
+
+def error_text(error: BaseException) -> bytes:
+    """The error on the first line, then where it came from, the innermost frames, without those of this package."""
+    try:
+        text = "".join(traceback.format_exception_only(error)).strip()
+    except Exception:
+        text = type(error).__name__
+    frames = [frame for frame in _frames(error.__traceback__) if not frame.filename.startswith(_PACKAGE)]
+    kept = frames[-FRAMES:]
+    lines = ["Traceback (most recent call last):\n"]
+    if len(frames) > len(kept):
+        lines.append(f"  ... {len(frames) - len(kept)} frames left out\n")
+    lines += traceback.format_list(kept)
+    if not kept:
+        return _bounded(text)
+    first = _bounded(text, ERROR_BYTES // 2)
+    rest = "".join(lines).encode("utf-8", "backslashreplace")
+    room = ERROR_BYTES - len(first) - 2
+    if len(rest) > room:
+        rest = b"..." + rest[-(room - 3) :].decode("utf-8", "ignore").encode()
+    return first + b"\n\n" + rest.rstrip()
+
+
+def _frames(trace: TracebackType | None) -> traceback.StackSummary:
+    return traceback.StackSummary.extract(traceback.walk_tb(trace))
+
+
+def _bounded(text: str, size: int = ERROR_BYTES) -> bytes:
+    whole = text.encode("utf-8", "backslashreplace")
+    return whole if len(whole) <= size else whole[: size - 3].decode("utf-8", "ignore").encode() + b"..."

@@ -1,0 +1,132 @@
+"""The round trips of a worker, without I/O: what it sends and what that brought, on either wire.
+
+A round is a generator. It yields what travels together: transitions, or plain commands as tuples of words; it is sent
+the list of the answers, each a value or an EmqError; and it returns a Step. On wire 6 a round is one EMQ.NEXT. On wire
+4 it is a pipeline of single scripts, and the wait is a pop of `wake`, which lanes fill, between looks at the flat jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from emq_native import transitions as t
+from emq_native.compositions import Next, Settling, Source, Step, Word, settled_word
+from emq_native.dispatch import Words
+from emq_native.errors import EmqError, FenceRefused, Refused
+from emq_native.executors import NATIVE, Executor
+from emq_native.transitions import Transition
+from emq_native.values import Job
+
+__all__ = ["Round", "Rounds", "settle"]
+
+Batch = Sequence[Transition[Any] | Words]
+Round = Generator[Batch, "list[Any]", Step]
+
+SWEEP: Final = 100
+"""Most due and most expired jobs that one round moves in passing."""
+
+SHORTEST_PAUSE_S: Final = 0.01
+LONGEST_PAUSE_S: Final = 0.5
+
+
+@dataclass
+class Rounds:
+    """The rounds of one worker.
+
+    find_executor: asked once, by the first round, because that may take a connection; lease, block: seconds; max_attempts: an expired job that has had so many runs is dead; sources: "flat", "lanes".
+    """
+
+    find_executor: Callable[[], Executor]
+    key: bytes
+    lease: float
+    block: float
+    max_attempts: int
+    sources: tuple[Source, ...] = ("flat", "lanes")
+    pause: float = field(default=SHORTEST_PAUSE_S, init=False)
+    executor: Executor | None = field(default=None, init=False)
+
+    def round(self, count: int, settlings: Sequence[Settling], *, wait: bool) -> Round:
+        """Settle, sweep, take at most `count` jobs; wait for one if asked to and if there is none.
+
+        Every round begins with another source.
+        """
+        self.sources = (*self.sources[1:], self.sources[0])
+        self.executor = self.executor or self.find_executor()
+        return (self._native if self.executor is NATIVE else self._scripted)(count, settlings, wait)
+
+    def _native(self, count: int, settlings: Sequence[Settling], wait: bool) -> Round:
+        transition = Next(
+            self.lease,
+            count,
+            sources=self.sources,
+            block=self.block if wait else None,
+            promote=SWEEP,
+            reap=SWEEP,
+            max_attempts=self.max_attempts,
+            settle=settlings,
+        )
+        (answer,) = yield [transition]
+        if settlings and isinstance(answer, Refused) and not isinstance(answer, FenceRefused):
+            # One that is refused refuses all. One by one, the others go through.
+            step = yield from settle(settlings)
+            return Step(step.settled, [], answer.text)
+        return _value(answer)  # type: ignore[no-any-return]
+
+    def _scripted(self, count: int, settlings: Sequence[Settling], wait: bool) -> Round:
+        sweep: list[Transition[Any]] = [t.Reap(SWEEP, max_attempts=self.max_attempts), t.Promote(SWEEP)]
+        first, *others = self.sources
+        answers = yield [*settlings, *sweep, *self._claims(first, count)]
+        done = len(settlings)
+        settled = _words(settlings, answers[:done])
+        jobs: list[Job] = []
+        fault = _take(answers[done:], jobs)
+        for source in others:
+            if len(jobs) < count:
+                fault = _take((yield self._claims(source, count - len(jobs))), jobs) or fault
+        if jobs:
+            self.pause = SHORTEST_PAUSE_S
+        elif wait and not fault and not settled:
+            (answer,) = yield [(b"BLPOP", self.key + b":wake", b"%.3f" % self.pause)]
+            self.pause = SHORTEST_PAUSE_S if _value(answer) else min(self.pause * 2, LONGEST_PAUSE_S)
+        return Step(settled, jobs, fault)
+
+    def _claims(self, source: Source, count: int) -> list[Transition[Any]]:
+        if source == "flat":
+            return [t.ClaimMany(self.lease, count)]
+        return [t.ClaimFair(self.lease) for _ in range(count)]
+
+
+def settle(settlings: Sequence[Settling]) -> Round:
+    """Settle and take nothing."""
+    answers = yield list(settlings)
+    return Step(_words(settlings, answers), [])
+
+
+def _words(settlings: Sequence[Settling], answers: Sequence[Any]) -> list[Word]:
+    return [settled_word(settling, answer) for settling, answer in zip(settlings, answers, strict=True)]
+
+
+def _value(answer: Any) -> Any:
+    if isinstance(answer, EmqError):
+        raise answer
+    return answer
+
+
+def _take(answers: Sequence[Any], jobs: list[Job]) -> str | None:
+    """Add the jobs among the answers of sweeps and claims to `jobs`. Returns a refusal.
+
+    Raises what keeps the server from answering, unless there are jobs: those are ours, and the trouble will come again.
+    """
+    fault = None
+    for answer in answers:
+        if isinstance(answer, EmqError):
+            if not jobs and (isinstance(answer, FenceRefused) or not isinstance(answer, Refused)):
+                raise answer
+            fault = fault or str(answer)
+        elif isinstance(answer, list):
+            jobs += answer
+        elif isinstance(answer, Job):
+            jobs.append(answer)
+    return fault

@@ -1,0 +1,113 @@
+"""What a worker was told, and what it tells the log: the same for the threaded and the asyncio worker."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from emq_native.arguments import integer, milliseconds
+from emq_native.compositions import Source, Word, _sources
+from emq_native.errors import (
+    EmqError,
+    InvalidArgument,
+    PermissionDenied,
+    ScriptMismatch,
+    Unavailable,
+    WireMismatch,
+)
+from emq_native.ledger import HeldJob, Verdict
+from emq_native.outcome import Policy
+
+__all__ = ["Prepare", "Terms", "ends_worker", "is_unsure", "logger", "simple", "tell_settled", "told"]
+
+logger: Final = logging.getLogger("emq_native")
+
+SOCKET_SPARE_S: Final = 10.0
+"""A socket that waits in the server times out so much later than the wait."""
+
+Prepare = Callable[[HeldJob], tuple[Policy, Callable[[], Any]]]
+"""What a job is allowed, and the call that does its work."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The settings of a worker; see `emq_native.worker.Worker`."""
+
+    prepare: Prepare
+    concurrency: int
+    lease: float
+    batch: int
+    max_attempts: int
+    sources: Sequence[Source]
+    block: float
+    grace: float
+    repeats: bool
+    burst: bool
+
+    def __post_init__(self) -> None:
+        for name, number in (("concurrency", self.concurrency), ("batch", self.batch)):
+            if not 1 <= number <= 10_000:
+                raise InvalidArgument(f"{name} must be from 1 to 10000, not {number}")
+        integer("max_attempts", self.max_attempts)
+        milliseconds("lease", self.lease)
+        milliseconds("block", self.block)
+        if not self.grace >= 0:
+            raise InvalidArgument("grace must be 0 seconds or more")
+        _sources(self.sources)
+
+    @property
+    def socket_timeout(self) -> float:
+        """Seconds, of a socket that waits in the server."""
+        return self.block + SOCKET_SPARE_S
+
+
+def simple(handler: Callable[[HeldJob], Any], policy: Policy) -> Prepare:
+    """Every job is passed to one handler and allowed the same."""
+
+    def prepare(job: HeldJob) -> tuple[Policy, Callable[[], Any]]:
+        return policy, lambda: handler(job)
+
+    return prepare
+
+
+def told(job: HeldJob) -> dict[str, object]:
+    """What goes with a line of the log about a job."""
+    return {"job_id": job.id, "queue": job.queue, "attempt": job.attempts}
+
+
+def ends_worker(error: BaseException) -> bool:
+    """Whether trying again is pointless: another executor owns the node, or this user may not. The rest passes."""
+    if isinstance(error, (WireMismatch, ScriptMismatch, PermissionDenied, InvalidArgument)):
+        return True
+    return not isinstance(error, EmqError)
+
+
+def is_unsure(error: EmqError) -> bool:
+    """Whether what was sent may have been carried out."""
+    return isinstance(error, Unavailable) and error.outcome_unknown
+
+
+_LINES: Final[dict[Word, tuple[int, str]]] = {
+    "completed": (logging.DEBUG, "job %s is completed"),
+    "scheduled": (logging.INFO, "job %s runs again later"),
+    "dead": (logging.ERROR, "job %s is dead"),
+    "delayed": (logging.INFO, "job %s is put off"),
+    "refused": (logging.ERROR, "the server refused to settle job %s; it comes back when its lease ends"),
+}
+
+
+def tell_settled(verdicts: Sequence[Verdict], words: Sequence[Word]) -> None:
+    """Log what became of settlings."""
+    if not logger.isEnabledFor(logging.ERROR):
+        return
+    for verdict, word in zip(verdicts, words, strict=True):
+        job = verdict.hold.job
+        level, line = _LINES.get(word) or (
+            (logging.INFO, "job %s was settled by an earlier sending, or its lease was lost")
+            if verdict.unsure
+            else (logging.WARNING, "job %s could not be settled: its lease was lost, or it was removed")
+        )
+        if logger.isEnabledFor(level):
+            logger.log(level, line, job.id, extra=told(job))
