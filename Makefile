@@ -16,7 +16,7 @@ C     := $(wildcard module/src/*.[ch] module/tests/*.[ch])
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test containers lint lint-python lint-c format clean distclean need
+.PHONY: help demo test containers soak lint lint-python lint-c format clean distclean need
 
 help:
 	@echo 'make demo                      build all, start a Valkey with the module and push real work through it'
@@ -24,6 +24,7 @@ help:
 	@echo 'make test                      C unit tests, fuzz replay and every pytest that needs no container engine'
 	@echo 'make test ARGS="-k claim"      the same, with arguments for pytest'
 	@echo 'make containers                tests of the container image (needs a container engine)'
+	@echo 'make soak SECONDS=600          random walks of both executors beside the model; SEED=N repeats one'
 	@echo 'make lint                      ruff, mypy, clang-format, clang-tidy'
 	@echo 'make format                    let ruff and clang-format rewrite the sources'
 	@echo 'make clean                     remove what was built; distclean removes $(VENV) too'
@@ -38,6 +39,9 @@ test: $(VENV)/.dev
 
 containers: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/containers $(ARGS)
+
+soak: $(VENV)/.dev
+	$(BIN)/python -m tests.model.soak $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 lint: lint-python lint-c
 
