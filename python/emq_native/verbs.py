@@ -161,6 +161,15 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
             _verb("emq.repeat", _GROWS, "name every ms template", ("repeat", "repeat:<name>"), options={"AT": 1}),
             _verb("emq.unrepeat", _WRITES, "name", ("repeat", "repeat:<name>")),
             _verb("emq.fire", _GROWS, "name next id", ("repeat", "repeat:<name>", "pending", "job:<id>")),
+            # worker; FROM takes one source or two, SETTLE a number and that many entries up to the end
+            _verb(
+                "emq.next",
+                _WRITES,
+                "lease",
+                options={"COUNT": 1, "FROM": 1, "BLOCK": 1, "PROMOTE": 1, "REAP": 1, "MAX": 1, "SETTLE": 1},
+                resend=False,
+                scripted=False,
+            ),
         )
     }
 )

@@ -11,7 +11,8 @@ from emq_native.conformance.case import OWN_SERVER, full_name
 from emq_native.conformance.lab import Lab
 from emq_native.conformance.scenes import VERBS
 from emq_native.conformance.wire import Error, Map, Reply, Wire, Word
-from emq_native.executors import SCRIPTED
+from emq_native.executors import NATIVE, SCRIPTED
+from emq_native.verbs import VERBS as PRODUCT
 
 Send = Callable[..., Reply]
 Wrong = Callable[[Lab, Send, Sequence[Word]], Reply]
@@ -66,7 +67,8 @@ def test_a_verb_that_is_wrong_is_found_out(
 ) -> None:
     if verb == "emq.version" or (wrong is does_nothing and not VERBS[verb].writes):
         return
-    host = servers("scripted")
+    executor = SCRIPTED if PRODUCT[verb].scripted else NATIVE
+    host = servers(executor.name)
     original = Lab.send_raw
 
     def send_raw(self: Lab, name: str, words: Sequence[Word], *, wire: Wire | None = None) -> Reply:
@@ -78,8 +80,8 @@ def test_a_verb_that_is_wrong_is_found_out(
     monkeypatch.setattr(Lab, "send_raw", send_raw)
     for case in sorted(CASES.values(), key=lambda case: (verb not in case.verbs, case.number != "C023", case.number)):
         foreign = case.verbs and verb not in case.verbs
-        if case.function is None or OWN_SERVER in case.needs or "scripted" not in case.executors() or foreign:
+        if case.function is None or OWN_SERVER in case.needs or executor.name not in case.executors() or foreign:
             continue
-        if judge(case, host.server.url, SCRIPTED, 2, host).outcome is Outcome.FAIL:
+        if judge(case, host.server.url, executor, 2, host).outcome is Outcome.FAIL:
             return
     pytest.fail(f"no case found out that {verb} {wrong.__doc__}", pytrace=False)

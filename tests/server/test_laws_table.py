@@ -8,7 +8,7 @@ import pytest
 
 from emq_native.conformance.case import full_name
 from emq_native.conformance.lab import Lab
-from emq_native.conformance.scenes import IDLE, LATER, READS, SCENES, VERBS
+from emq_native.conformance.scenes import IDLE, LATER, NATIVE_IDLE, NATIVE_SCENES, READS, SCENES, VERBS
 from emq_native.executors import SCRIPTED
 from emq_native.verbs import VERBS as PRODUCT
 from emq_native.verbs import Effect
@@ -30,7 +30,7 @@ def test_the_product_gives_a_verb_the_effect_of_the_contract(name: str) -> None:
 
 
 def test_every_writing_verb_has_a_scene_and_every_reading_one_is_looked_at() -> None:
-    played = {scene.row.name for scene in SCENES}
+    played = {scene.row.name for scene in (*SCENES, *NATIVE_SCENES)}
     assert played == {name for name, verb in VERBS.items() if verb.writes}
     assert {scene.row.name for scene in READS} >= {name for name, verb in VERBS.items() if not verb.writes} - {
         "emq.version"
@@ -40,7 +40,9 @@ def test_every_writing_verb_has_a_scene_and_every_reading_one_is_looked_at() -> 
 def test_every_verb_that_can_find_nothing_to_do_is_asked_to() -> None:
     always = {"emq.retry", "emq.delay", "emq.gpause", "emq.gresume", "emq.glimit", "emq.gweight", "emq.pause"}
     always |= {"emq.resume", "emq.obliterate"}
-    assert {scene.row.name for scene in IDLE} == {name for name, verb in VERBS.items() if verb.writes} - always
+    assert {scene.row.name for scene in (*IDLE, *NATIVE_IDLE)} == {
+        name for name, verb in VERBS.items() if verb.writes
+    } - always
 
 
 @pytest.mark.parametrize("name", sorted(VERBS))
@@ -55,6 +57,7 @@ def test_the_module_registers_the_flags_of_the_contract(make_lab: MakeLab, name:
     expected = {"module", "write" if verb.writes else "readonly"}
     expected |= {"denyoom"} if verb.grows else set()
     expected |= {"fast"} if "F" in verb.flags else set()
+    expected |= {"blocking"} if verb.blocks else set()
     expected |= {"no_mandatory_keys"} if name == "emq.version" else set()
     assert flags == expected
 
@@ -66,7 +69,8 @@ def test_the_module_gives_a_verb_the_categories_of_its_flags(make_lab: MakeLab, 
     [info] = _array(lab.plain("COMMAND", "INFO", name))
     categories = {getattr(category, "text", "") for category in _array(_array(info)[6])}
     speed = "@fast" if "F" in verb.flags else "@slow"
-    assert categories == {"@emq", "@write" if verb.writes else "@read", speed}
+    expected = {"@emq", "@write" if verb.writes else "@read", speed}
+    assert categories == (expected | {"@blocking"} if verb.blocks else expected)
 
 
 @pytest.mark.parametrize("name", sorted(VERBS))
@@ -111,7 +115,7 @@ def test_a_verb_is_documented(make_lab: MakeLab, name: str) -> None:
 def test_a_verb_without_any_argument_is_wrong_arity(make_lab: MakeLab, name: str) -> None:
     if name == "emq.version":
         return
-    for executor in ("native", "scripted"):
+    for executor in ("native", "scripted") if PRODUCT[name].scripted else ("native",):
         lab = make_lab(executor)
         reply = lab.send_raw(name, [])
         assert getattr(reply, "text", reply) == f"ERR wrong number of arguments for '{name}' command", executor

@@ -61,6 +61,29 @@ class Play:
     def maybe(self, *words: Word) -> list[Word]:
         return list(words) if self.draw.random() < 0.5 else []
 
+    def ending(self) -> list[Word]:
+        """An entry of a settle list."""
+        kind = self.draw.choice(["COMPLETE", "RESULT", "RETRY", "DELAY"])
+        words: list[Word] = [kind, *self.member()]
+        if kind == "RESULT":
+            words.append("result")
+        if kind == "RETRY":
+            words += [self.draw.choice([0, 600_000]), self.draw.choice([1, 2, 3]), "error"]
+        return words + self.when() if kind == "DELAY" else words
+
+    def round(self) -> list[Word]:
+        """The words of a NEXT that does not wait."""
+        count = self.draw.choice([1, 2, 5])
+        sources = self.draw.choice([["FLAT"], ["LANES"], ["FLAT", "LANES"], ["LANES", "FLAT"]])
+        words: list[Word] = [self.lease(), *self.maybe("COUNT", count), *self.maybe("FROM", *sources), *self.maximum()]
+        words += [*self.maybe("PROMOTE", count - 1), *self.maybe("REAP", count - 1)]
+        endings = self.draw.choice([0, 1, 2, 4])
+        if endings:
+            words += ["SETTLE", endings]
+        for _ in range(endings):
+            words += self.ending()
+        return words
+
     def when(self) -> list[Word]:
         return self.draw.choice([["IN", 0], ["IN", 600_000], ["AT", 0], ["AT", 4_000_000_000_000]])
 
@@ -99,6 +122,7 @@ _CALLS: Mapping[str, Callable[[Play], list[Word]]] = {
     "repeat": lambda play: ["nightly", "EVERY", 1, "template", *play.maybe("AT", 0)],
     "unrepeat": lambda play: ["nightly"],
     "fire": lambda play: ["nightly", play.lab.now(), play.job()],
+    "next": lambda play: play.round(),
     "pause": lambda play: [],
     "resume": lambda play: [],
     "obliterate": lambda play: [*play.maybe("FORCE"), "LIMIT", 2],

@@ -56,6 +56,8 @@ NUMBERS: Final[Mapping[str, Number]] = {
     "next": Number(0, M),
     "ceiling": Number(0, MAX),
     "weight": Number(0, 10_000),
+    "promote": Number(0, 10_000),
+    "reap": Number(0, 10_000),
 }
 
 DEFAULTS: Final[Mapping[str, Word]] = {
@@ -81,6 +83,9 @@ DEFAULTS: Final[Mapping[str, Word]] = {
     "result": "result",
     "line": "line",
     "text": "text",
+    "promote": 10,
+    "reap": 10,
+    "one": 1,
 }
 
 
@@ -94,8 +99,8 @@ def fill(form: str, lab: Lab, **values: Word) -> list[Word]:
 class Verb:
     """One row of the table of verbs.
 
-    flags: as in the contract, W write, R readonly, O growing, F fast. keys: of step 7 by their suffixes; `row` is the
-    row of the id that the call names or meets, `rows` those that a mover meets.
+    flags: as in the contract, W write, R readonly, O growing, F fast, B blocking. keys: of step 7 by their suffixes;
+    `row` is the row of the id that the call names or meets, `rows` those that a mover meets.
     """
 
     name: str
@@ -111,6 +116,10 @@ class Verb:
     def grows(self) -> bool:
         return "O" in self.flags
 
+    @property
+    def blocks(self) -> bool:
+        return "B" in self.flags
+
     def slots(self, kind: str) -> Iterator[str]:
         """The forms that have a slot of this kind."""
         return (form for form in self.forms if kind in form.split())
@@ -124,6 +133,16 @@ _CLAIM = ("meta", "pending", "active", "row")
 _SETTLE = ("active", "pending", "metrics:completed", "row")
 _LANE_CLAIM = ("meta", "active", "ring", "row")
 _REAP = ("active", "pending", "dead", "metrics:failed", "rows")
+
+_ROUNDS = (
+    "lease",
+    "lease COUNT count FROM LANES FLAT PROMOTE promote REAP reap MAX max",
+    "lease SETTLE one COMPLETE id token",
+    "lease SETTLE one RESULT id token result",
+    "lease SETTLE one RETRY id token delay max error",
+    "lease SETTLE one DELAY id token IN in",
+    "lease COUNT count SETTLE one DELAY id token AT at",
+)
 
 _TABLE: Final[tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...]] = (
     ("ENQUEUE", "WOF", ("id payload",), ("pending", "row")),
@@ -172,6 +191,7 @@ _TABLE: Final[tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...]] = (
     ("REPEAT", "WOF", ("name EVERY every template", "name EVERY every template AT at"), ("repeat", "repeat:nightly")),
     ("UNREPEAT", "WF", ("name",), ("repeat", "repeat:nightly")),
     ("FIRE", "WOF", ("name next id",), ("repeat", "repeat:nightly", "pending", "row")),
+    ("NEXT", "WB", _ROUNDS, ()),
 )
 
 VERBS: Final[Mapping[str, Verb]] = {
@@ -179,7 +199,7 @@ VERBS: Final[Mapping[str, Verb]] = {
 }
 """Every verb with a queue key that some executor serves, by its name in TRA.CAPABILITIES."""
 
-LATER: Final = ("flow", "flowhold", "flowchild", "flowsweep", "flowdeliver", "flowack", "next")
+LATER: Final = ("flow", "flowhold", "flowchild", "flowsweep", "flowdeliver", "flowack")
 """Verbs of the contract that no executor serves yet, by their short names."""
 
 
@@ -259,6 +279,10 @@ def _counts(lab: Lab) -> list[Reply]:
     return flat
 
 
+def _settled(word: bytes) -> list[Reply]:
+    return [[word], [], None]
+
+
 def _peek(_: Lab) -> list[Reply]:
     return [b"state", b"pending", b"attempts", b"0", b"payload", b"payload"]
 
@@ -327,6 +351,42 @@ SCENES: Final[tuple[Scene, ...]] = (
     Scene("fire", "name next id", 1, setup=_repeat),
 )
 
+NATIVE_SCENES: Final[tuple[Scene, ...]] = (
+    Scene("next", "lease", lambda lab: [[], [[*_triple(lab), None]], None], "pending", title="flat"),
+    Scene("next", "lease", lambda lab: [[], [_quadruple(lab)], None], "pending", GROUP, title="lane"),
+    Scene("next", "lease", lambda lab: [[], [[*_triple(lab), None]], None], "schedule", score=1, title="due"),
+    Scene("next", "lease SETTLE one COMPLETE id token", _settled(b"completed"), "active", lane=True, up="done"),
+    Scene(
+        "next",
+        "lease SETTLE one RESULT id token result",
+        _settled(b"completed"),
+        "active",
+        lane=True,
+        up="done",
+        title="result",
+    ),
+    Scene(
+        "next",
+        "lease SETTLE one RETRY id token delay max error",
+        _settled(b"scheduled"),
+        "active",
+        lane=True,
+        title="scheduled",
+    ),
+    Scene(
+        "next",
+        "lease SETTLE one RETRY id token delay max error",
+        _settled(b"dead"),
+        "active",
+        values={"max": 1},
+        lane=True,
+        up="failed",
+        title="dead",
+    ),
+    Scene("next", "lease SETTLE one DELAY id token IN in", _settled(b"delayed"), "active", lane=True, title="delayed"),
+)
+"""The same of verbs that only the module has."""
+
 READS: Final[tuple[Scene, ...]] = (
     Scene("state", "id", b"pending", "pending"),
     Scene("state", "id", b"absent", title="absent"),
@@ -382,6 +442,24 @@ IDLE: Final[tuple[Scene, ...]] = (
     Scene("fire", "name next id", 0, "dead", setup=_repeat, title="taken"),
 )
 """Situations in which a verb answers that there is nothing to do."""
+
+NATIVE_IDLE: Final[tuple[Scene, ...]] = (
+    Scene("next", "lease", [[], [], None], title="empty"),
+    Scene("next", "lease", [[], [], None], "pending", setup=lambda lab: lab.pause(), title="paused"),
+    Scene("next", "lease SETTLE one COMPLETE id token", _settled(b"gone"), title="gone"),
+    Scene(
+        "next", "lease SETTLE one COMPLETE id token", _settled(b"stale"), "active", values={"token": "9"}, title="stale"
+    ),
+    Scene(
+        "next",
+        "lease SETTLE one RETRY id token delay max error",
+        _settled(b"inactive"),
+        "dead",
+        values={"token": "0"},
+        title="inactive",
+    ),
+)
+"""The same of verbs that only the module has."""
 
 
 @dataclass(frozen=True)

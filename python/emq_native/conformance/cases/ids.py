@@ -13,7 +13,7 @@ from ... import ids, nodes
 from ...errors import InvalidId
 from ..case import ONCE, Mismatch, case, expect, expect_that
 from ..lab import LEASE, WRONGTYPE, Lab
-from ..scenes import LANE_KEYS, NUMBERS, PLACE_KEYS, READS, SCENES, VERBS, Scene, Verb, fill
+from ..scenes import LANE_KEYS, NATIVE_SCENES, NUMBERS, PLACE_KEYS, READS, SCENES, VERBS, Scene, Verb, fill
 from ..wire import Error, Word
 
 NAMESPACE = "EMQKIND job id must be JOB-namespaced"
@@ -231,6 +231,10 @@ OPTIONS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
     "remove": ("id", (("FORCE",),)),
     "log": ("id line", (("KEEP", "5"),)),
     "repeat": ("name EVERY every template", (("AT", "5"),)),
+    "next": (
+        "lease",
+        (("COUNT", "5"), ("FROM", "FLAT"), ("BLOCK", "5"), ("PROMOTE", "5"), ("REAP", "5"), ("MAX", "5")),
+    ),
 }
 """Verbs with options: the call without them, and each option with its value."""
 
@@ -357,7 +361,7 @@ def group(lab: Lab) -> None:
 
 @case("C030", "a key of another kind refuses every verb that touches it, whatever the state")
 def kinds(lab: Lab) -> None:
-    for scene in (*SCENES, *READS):
+    for scene in (*SCENES, *NATIVE_SCENES, *READS):
         if not lab.serves(scene.verb):
             continue
         words = scene.prepare(lab)

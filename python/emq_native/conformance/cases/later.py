@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cases of the contract whose verbs no executor serves yet: flows and the worker verb."""
+"""Cases of the contract whose verbs no executor serves yet: flows."""
 
 from __future__ import annotations
 
-from ..case import NATIVE, known
+from ..case import known
 
 for _number, _title, _verbs in (
     ("C115", "a flow holds its parent and lets its children run", "flow"),
@@ -26,16 +26,3 @@ for _number, _title, _verbs in (
     ("C132", "OBLITERATE keeps undelivered entries unless forced", "flowchild obliterate"),
 ):
     known(_number, _title, verbs=_verbs)
-
-for _number, _title in (
-    ("C133", "NEXT takes from every source in turn"),
-    ("C134", "NEXT settles entry by entry and goes on"),
-    ("C135", "a wrong entry refuses NEXT before the first is settled"),
-    ("C136", "NEXT serves what lapsed and what came due"),
-    ("C137", "a fault of one step stops neither settling nor the other source"),
-    ("C138", "a waiter is served when a job comes, the first of two first"),
-    ("C139", "a waiter looks again when a job comes due"),
-    ("C140", "in MULTI and in Lua NEXT does not wait"),
-    ("C141", "a wait that is broken off takes nothing"),
-):
-    known(_number, _title, verbs="next", needs=NATIVE)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from ..case import ONCE, OWN_SERVER, Mismatch, case, expect, expect_that
 from ..lab import Lab
 from ..play import Play
-from ..scenes import IDLE, READS, REFUSALS, SCENES, Scene, flat
+from ..scenes import IDLE, NATIVE_IDLE, NATIVE_SCENES, READS, REFUSALS, SCENES, Scene, flat
 from ..wire import Error, Map, Reply, Wire
 
 
@@ -37,7 +37,7 @@ def replica(lab: Lab) -> None:
     with lab.own_server.another(module=False, replica=True) as server:
         follower, monitor = lab.connect(2, server.url), lab.connect(2, server.url)
         expect(getattr(monitor.call("MONITOR"), "text", None), "OK", "MONITOR on the replica")
-        for scene in served(lab, SCENES):
+        for scene in served(lab, (*SCENES, *NATIVE_SCENES)):
             words = scene.prepare(lab)
             expect(flat(lab.send(scene.verb, *words)), scene.answer(lab), f"reply of {scene}")
             _follow(lab, follower)
@@ -98,7 +98,7 @@ def replay(lab: Lab) -> None:
 
 @case("C144", "refusals and no-ops move no replication offset", needs=OWN_SERVER)
 def nothing_travels(lab: Lab) -> None:
-    for scene in served(lab, IDLE):
+    for scene in served(lab, (*IDLE, *NATIVE_IDLE)):
         words = scene.prepare(lab)
         with lab.unchanged(str(scene)):
             expect(flat(lab.send(scene.verb, *words)), scene.answer(lab), f"reply of {scene}")
@@ -113,7 +113,7 @@ def nothing_travels(lab: Lab) -> None:
 def contexts(lab: Lab) -> None:
     native = lab.executor.name == "native"
     ways = [lab.send, lab.in_pipeline, lab.in_multi, *([lab.in_lua] if native else [])]
-    for scene in served(lab, (*SCENES, *READS, *IDLE)):
+    for scene in served(lab, (*SCENES, *NATIVE_SCENES, *READS, *IDLE, *NATIVE_IDLE)):
         for way in ways:
             words = scene.prepare(lab)
             reply = way(scene.verb, *words)
