@@ -238,7 +238,7 @@ class Questions:
         return {
             "server": name,
             "server_version": info.get(f"{name}_version"),
-            "cluster": info.get("redis_mode") == "cluster",
+            "cluster": "cluster" in (info.get("server_mode"), info.get("redis_mode")),
             "role": _ROLES.get(info.get("role", "").encode()),
         }
 

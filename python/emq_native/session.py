@@ -138,4 +138,5 @@ def is_clustered(session: Session) -> bool:
     try:
         return bool(pairs(session.send("HELLO")).get("mode") == b"cluster")
     except (Refused, PermissionDenied):
-        return b"redis_mode:cluster" in bytes(session.send("INFO", "server"))
+        # Valkey says server_mode, or redis_mode when it is set to look like the other.
+        return b"_mode:cluster" in bytes(session.send("INFO", "server"))

@@ -151,13 +151,17 @@ def _executor_of(wire: Wire) -> Executor:
     for executor in (NATIVE, SCRIPTED):
         if fence == executor.identity.encode():
             return executor
+    if b"_mode:cluster" in _info(wire):
+        raise ValueError("in cluster mode each queue has its own fence: say which executor is to be tested")
     found = fence.text if isinstance(fence, Error) else fence
     raise ValueError(f"the fence of this node names no executor (found {found!r}): say which one is to be tested")
 
 
+def _info(wire: Wire) -> bytes:
+    reply = wire.call("INFO", "server")
+    return reply if isinstance(reply, bytes) else b""
+
+
 def _server(wire: Wire) -> str:
-    info = wire.call("INFO", "server")
-    if not isinstance(info, bytes):
-        return "unknown"
-    lines = dict(line.split(":", 1) for line in info.decode().splitlines() if ":" in line)
+    lines = dict(line.split(":", 1) for line in _info(wire).decode().splitlines() if ":" in line)
     return lines.get("valkey_version") or lines.get("redis_version") or "unknown"
