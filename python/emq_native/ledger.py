@@ -170,6 +170,14 @@ class Ledger:
         self._judge(hold, settling, now)
         return True
 
+    def forfeit(self, hold: Hold) -> None:
+        """A run was ended because its lease is lost: there is nothing to settle."""
+        self.running -= 1
+        if not hold.over:
+            hold.over = True
+            self._drop(hold)
+            self.stats.lost += 1
+
     def overdue(self, now: float) -> list[Hold]:
         """Running jobs whose time is up."""
         return [

@@ -7,7 +7,7 @@ the list of the answers, each a value or an EmqError; and it returns a Step. On 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -35,26 +35,23 @@ LONGEST_PAUSE_S: Final = 0.5
 class Rounds:
     """The rounds of one worker.
 
-    find_executor: asked once, by the first round, because that may take a connection; lease, block: seconds; max_attempts: an expired job that has had so many runs is dead; sources: "flat", "lanes".
+    lease, block: seconds; max_attempts: an expired job that has had so many runs is dead; sources: "flat", "lanes".
     """
 
-    find_executor: Callable[[], Executor]
     key: bytes
     lease: float
     block: float
     max_attempts: int
     sources: tuple[Source, ...] = ("flat", "lanes")
     pause: float = field(default=SHORTEST_PAUSE_S, init=False)
-    executor: Executor | None = field(default=None, init=False)
 
-    def round(self, count: int, settlings: Sequence[Settling], *, wait: bool) -> Round:
+    def round(self, executor: Executor, count: int, settlings: Sequence[Settling], *, wait: bool) -> Round:
         """Settle, sweep, take at most `count` jobs; wait for one if asked to and if there is none.
 
         Every round begins with another source.
         """
         self.sources = (*self.sources[1:], self.sources[0])
-        self.executor = self.executor or self.find_executor()
-        return (self._native if self.executor is NATIVE else self._scripted)(count, settlings, wait)
+        return (self._native if executor is NATIVE else self._scripted)(count, settlings, wait)
 
     def _native(self, count: int, settlings: Sequence[Settling], wait: bool) -> Round:
         transition = Next(

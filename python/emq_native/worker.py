@@ -27,6 +27,7 @@ from emq_native.compositions import Source, Step
 from emq_native.context import _CURRENT
 from emq_native.dispatch import Answer
 from emq_native.errors import EmqError, Redirected, Refused, Unavailable
+from emq_native.executors import Executor
 from emq_native.ledger import HeldJob, Hold, Ledger, Stats, Verdict
 from emq_native.outcome import Policy, Retry, Signal, TimedOut, settling_of
 from emq_native.rounds import Batch, Round, Rounds, settle
@@ -106,6 +107,7 @@ class Worker:
         self._calls: Bus
         self._waits: Bus
         self._rounds: Rounds
+        self._executor: Executor | None = None
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._keeping = threading.Condition(self._lock)
@@ -139,7 +141,6 @@ class Worker:
         self._calls = bus.sibling()
         self._waits = bus.sibling(socket_timeout=terms.socket_timeout)
         self._rounds = Rounds(
-            find_executor=lambda: self._calls.executor_of(self.queue),
             key=self.queue.key,
             lease=terms.lease,
             block=terms.block,
@@ -255,9 +256,9 @@ class Worker:
         try:
             if trip.count:
                 wait = trip.wait and not self.terms.burst
-                step = self._drive(
-                    self._waits if wait else self._calls, self._rounds.round(trip.count, settlings, wait=wait), wait
-                )
+                executor = self._executor = self._executor or self._calls.executor_of(self.queue)
+                steps = self._rounds.round(executor, trip.count, settlings, wait=wait)
+                step = self._drive(self._waits if wait else self._calls, steps, wait)
             else:
                 step = self._drive(self._calls, settle(settlings), False)
         except EmqError as error:
@@ -471,8 +472,9 @@ class Worker:
                 line.executor(self.queue.key)
                 answers = line.ask(commands) if commands else line.pipeline(plan.calls)
             finally:
-                with self._lock:
-                    self._blocked = None
+                if watched:
+                    with self._lock:
+                        self._blocked = None
             for answer in answers:
                 if isinstance(answer, Redirected):
                     raise answer

@@ -1,0 +1,525 @@
+"""A worker for asyncio: the twin of `emq_native.worker`, with tasks in place of threads.
+
+One task leads: it settles, takes and waits by the same round trip. While it waits, a courier makes the trips that
+settle. Leases are renewed by a thread with an event loop of its own, so a handler that keeps the loop busy does not
+lose them. A handler whose lease is lost, or whose time is up, is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, Final
+
+from emq_native import transitions as t
+from emq_native.backoff import Backoff, exponential
+from emq_native.compositions import Source, Step
+from emq_native.context import _CURRENT
+from emq_native.dispatch import Answer
+from emq_native.errors import EmqError, Redirected, Refused, Unavailable
+from emq_native.executors import Executor
+from emq_native.ledger import AHEAD_S, HeldJob, Hold, Ledger, Stats, Verdict
+from emq_native.outcome import Policy, Retry, Signal, TimedOut, settling_of
+from emq_native.rounds import Batch, Round, Rounds, settle
+from emq_native.terms import Prepare, Terms, ends_worker, is_unsure, logger, simple, tell_settled, told
+from emq_native.wiring import Plan, backoff
+
+if TYPE_CHECKING:
+    from emq_native.aio.connector import Bus
+    from emq_native.aio.line import Line
+    from emq_native.aio.queue import Queue
+
+__all__ = ["Worker"]
+
+END_TICK_S: Final = 0.02
+WORKING, STOPPING, LEAVING = "working", "stopping", "leaving"
+
+
+class Worker:
+    """Takes jobs from one queue and runs an asynchronous handler on them, up to `concurrency` at a time.
+
+    Everything is as for `emq_native.worker.Worker`, but: the handler is a coroutine function, and it is cancelled when
+    its lease is lost, when its time is up, and at the end of the grace.
+    """
+
+    def __init__(
+        self,
+        queue: Queue,
+        handler: Callable[[HeldJob], Awaitable[Any]],
+        *,
+        concurrency: int = 100,
+        lease: float = 30.0,
+        batch: int = 100,
+        max_attempts: int = 4,
+        backoff: Backoff | None = None,
+        timeout: float | None = None,
+        sources: Sequence[Source] = ("flat", "lanes"),
+        block: float = 5.0,
+        grace: float = 30.0,
+        repeats: bool = False,
+        burst: bool = False,
+        prepare: Prepare | None = None,
+    ) -> None:
+        policy = Policy(max_attempts, backoff or exponential(), timeout)
+        self.queue = queue
+        self.terms = Terms(
+            prepare=prepare or simple(handler, policy),
+            concurrency=concurrency,
+            lease=lease,
+            batch=batch,
+            max_attempts=max_attempts,
+            sources=tuple(sources),
+            block=block,
+            grace=grace,
+            repeats=repeats,
+            burst=burst,
+        )
+        self._ledger = Ledger(concurrency, batch, lease)
+        # Between the event loop and the thread that renews.
+        self._lock = threading.Lock()
+        self._phase = WORKING
+        self._ends_at = 0.0
+        self._waiting = False
+        self._dry = False
+        self._troubles = 0
+        self._rests_until = 0.0
+        self._numbers: dict[Line, int | None] = {}
+        self._blocked: int | None = None
+        self._error: BaseException | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._courier: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._stirred: asyncio.Event
+        self._turned: asyncio.Event
+        self._calls: Bus
+        self._waits: Bus
+        self._rounds: Rounds
+        self._executor: Executor | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def stats(self) -> Stats:
+        """What became of the jobs so far."""
+        return self._ledger.stats
+
+    # Its life
+
+    async def run(self, *, signals: bool = True) -> None:
+        """Work until `stop`, SIGTERM or SIGINT, or until the queue is empty with burst=True. A worker runs once.
+
+        signals: handle them; only in the main thread. A second one leaves at once. When this coroutine is cancelled,
+        the handlers are too, and their jobs go back. Raises WireMismatch and other errors that no waiting can mend.
+        """
+        if self._loop is not None:
+            raise RuntimeError("a worker runs once")
+        loop = self._loop = asyncio.get_running_loop()
+        self._stirred = asyncio.Event()
+        self._turned = asyncio.Event()
+        bus, terms = self.queue.bus, self.terms
+        self._calls = bus.sibling()
+        self._waits = bus.sibling(socket_timeout=terms.socket_timeout)
+        self._rounds = Rounds(
+            key=self.queue.key,
+            lease=terms.lease,
+            block=terms.block,
+            max_attempts=terms.max_attempts,
+            sources=tuple(terms.sources),
+        )
+        handled = (signal.SIGTERM, signal.SIGINT) if signals and _in_main_thread() else ()
+        for number in handled:
+            loop.add_signal_handler(number, self.stop)
+        keeper = _Keeper(self._ledger, self._lock, self.queue, lambda hold: self._from_thread(self._lose, hold))
+        keeper.start()
+        leader = asyncio.create_task(self._lead())
+        leader.add_done_callback(self._noticed)
+        try:
+            try:
+                await self._turned.wait()
+            except asyncio.CancelledError:
+                self._phase, self._ends_at = STOPPING, 0.0
+                await self._finish(leader)
+                raise
+            await self._finish(leader)
+        finally:
+            self._phase = LEAVING
+            for number in handled:
+                loop.remove_signal_handler(number)
+            await self._leave(leader)
+            await asyncio.to_thread(keeper.end)
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        """Take no more jobs, and end when those in hand are done, or have gone back after the grace. Does not wait.
+
+        Called again, the worker leaves at once: what it holds comes back when the leases end. Call it in the loop.
+        """
+        if self._phase == WORKING:
+            self._phase = STOPPING
+            self._ends_at = time.monotonic() + self.terms.grace
+        else:
+            self._phase = LEAVING
+        self._turned.set()
+        self._stirred.set()
+
+    def _fail(self, error: BaseException) -> None:
+        self._error = self._error or error
+        self._phase = LEAVING
+        self._turned.set()
+        self._stirred.set()
+
+    def _noticed(self, task: asyncio.Task[None]) -> None:
+        """A task of the worker ended; by an error, it takes the worker along."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error)
+
+    async def _finish(self, leader: asyncio.Task[None]) -> None:
+        """From the stop to the end: jobs go back, handlers may finish within the grace, verdicts travel."""
+        while self._phase == STOPPING:
+            now = time.monotonic()
+            late = now >= self._ends_at
+            with self._lock:
+                self._ledger.hand_back(now)
+                for hold in self._ledger.abandon(now) if late else []:
+                    logger.warning("job %s goes back: its handler is cancelled", hold.job.id, extra=told(hold.job))
+            if late:
+                await self._cancel_handlers()
+            if self._blocked is not None:
+                await self._unblock(self._blocked)
+            if self._ledger.verdicts and (late or self._rests_until <= now):
+                await self._travel(0, wait=False)
+            if late or not (self._tasks or self._ledger.verdicts or not leader.done() or self._courier):
+                return
+            pending = {each for each in (leader, self._courier, *self._tasks) if each is not None and not each.done()}
+            if pending:
+                await asyncio.wait(pending, timeout=END_TICK_S)
+            else:
+                await asyncio.sleep(END_TICK_S)
+
+    async def _leave(self, leader: asyncio.Task[None]) -> None:
+        leader.cancel()
+        if self._courier is not None:
+            self._courier.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._cancel_handlers()
+        with suppress(asyncio.CancelledError, Exception):
+            await leader
+        await self._calls.close()
+        await self._waits.close()
+
+    async def _cancel_handlers(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=1.0)
+
+    # Round trips
+
+    async def _lead(self) -> None:
+        while self._phase == WORKING:
+            self._stirred.clear()
+            now = time.monotonic()
+            ledger = self._ledger
+            resting = self._rests_until - now
+            if resting > 0:
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._stirred.wait(), resting)
+                continue
+            count = 0 if self._dry else ledger.room()
+            flush = ledger.verdicts and (not ledger.ready or ledger.due(now))
+            if count or flush:
+                await self._travel(count, wait=bool(count) and not ledger.ready)
+            elif self.terms.burst and self._dry and ledger.idle:
+                self.stop()
+            else:
+                await self._stirred.wait()
+
+    async def _carry_verdicts(self) -> None:
+        # Handlers that end together are settled together.
+        await asyncio.sleep(0)
+        await self._travel(max(1, self._ledger.room()) if self._phase == WORKING else 0, wait=False)
+
+    async def _travel(self, count: int, *, wait: bool) -> None:
+        """One round trip. count: 0 to settle only; wait: as the leader, in the server."""
+        ledger = self._ledger
+        with self._lock:
+            verdicts: list[Verdict] = ledger.collect()
+            ledger.asked += count
+        self._waiting = self._waiting or wait
+        settlings = [verdict.settling for verdict in verdicts]
+        since = time.monotonic()
+        step, trouble = Step([], []), None
+        try:
+            if count:
+                blocks = wait and not self.terms.burst
+                executor = self._executor = self._executor or await self._calls.executor_of(self.queue)
+                steps = self._rounds.round(executor, count, settlings, wait=blocks)
+                step = await self._drive(self._waits if blocks else self._calls, steps, blocks)
+            elif settlings:
+                step = await self._drive(self._calls, settle(settlings), False)
+        except EmqError as error:
+            trouble = error
+        except asyncio.CancelledError:
+            with self._lock:
+                ledger.unanswered(verdicts, unsure=True)
+            raise
+        finally:
+            ledger.asked -= count
+            if wait:
+                self._waiting = False
+        with self._lock:
+            if trouble is None:
+                ledger.settled(verdicts, step.settled)
+                lost = ledger.take(step.jobs, since)
+                if wait:
+                    self._dry = self.terms.burst and not step.jobs and not step.settled
+            else:
+                lost = []
+                ledger.unanswered(verdicts, unsure=is_unsure(trouble))
+        self._rest(trouble or step.fault)
+        tell_settled(verdicts, step.settled)
+        for hold in lost:
+            self._lose(hold)
+        self._stir()
+
+    def _rest(self, trouble: EmqError | str | None) -> None:
+        """After a trouble, no round trips for a while that grows with each further one."""
+        if trouble is None:
+            self._troubles = 0
+            return
+        if isinstance(trouble, EmqError) and ends_worker(trouble):
+            self._fail(trouble)
+            return
+        pause = backoff(self._troubles, random.random())
+        self._troubles += 1
+        self._rests_until = time.monotonic() + pause
+        logger.warning("queue %s: %s; next try in %.1f s", self.queue.name, trouble, pause)
+
+    def _stir(self) -> None:
+        """Something changed: begin what is ready, and see to it that verdicts travel."""
+        ledger = self._ledger
+        while self._phase == WORKING and ledger.running < self.terms.concurrency:
+            with self._lock:
+                hold = ledger.begin(time.monotonic())
+            if hold is None:
+                break
+            task = asyncio.create_task(self._run(hold))
+            hold.runner = task
+            self._tasks.add(task)
+            task.add_done_callback(partial(self._done, hold))
+        self._stirred.set()
+        if self._phase != WORKING or not ledger.verdicts or not self._waiting or self._courier is not None:
+            return
+        now = time.monotonic()
+        if now < self._rests_until:
+            self._later(self._rests_until - now)
+        elif not ledger.ready or ledger.due(now):
+            self._courier = asyncio.create_task(self._carry_verdicts())
+            self._courier.add_done_callback(self._arrived)
+        else:
+            self._later(AHEAD_S)
+
+    def _arrived(self, task: asyncio.Task[None]) -> None:
+        self._courier = None
+        self._noticed(task)
+        self._stir()
+
+    def _later(self, seconds: float) -> None:
+        def stir() -> None:
+            self._timer = None
+            self._stir()
+
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(seconds, stir)
+
+    async def _drive(self, bus: Bus, steps: Round, watched: bool) -> Step:
+        try:
+            batch = next(steps)
+            while True:
+                batch = steps.send(await self._carry(bus, batch, watched))
+        except StopIteration as end:
+            step: Step = end.value
+            return step
+
+    async def _carry(self, bus: Bus, batch: Batch, watched: bool) -> list[Any]:
+        """One round trip. watched: it may wait in the server, and a stop may end the wait."""
+        commands = [each for each in batch if isinstance(each, tuple)]
+        plan = Plan((each, self.queue) for each in batch if isinstance(each, t.Transition))
+
+        async def send(line: Line, asking: bool) -> list[Answer]:
+            if asking:
+                raise Unavailable("the slot of the queue is being moved", network=True)
+            try:
+                await line.executor(self.queue.key)
+                if watched:
+                    await self._watch(line)
+                answers = await (line.ask(commands) if commands else line.pipeline(plan.calls))
+            finally:
+                if watched:
+                    self._blocked = None
+            for answer in answers:
+                if isinstance(answer, Redirected):
+                    raise answer
+            line.broken = line.broken or any(isinstance(answer, Unavailable) for answer in answers)
+            return answers
+
+        answers: list[Any] = await bus._routed(self.queue.key, send)
+        return answers if commands else plan.values(answers)
+
+    async def _watch(self, line: Line) -> None:
+        if line not in self._numbers:
+            (answer,) = await line.ask([(b"CLIENT", b"ID")])
+            self._numbers = {line: answer if isinstance(answer, int) else None}
+        self._blocked = self._numbers[line]
+
+    async def _unblock(self, number: int) -> None:
+        """End the wait of the leader; where this user may not, it ends by itself."""
+        try:
+            await self._calls.plain(self.queue, (b"CLIENT", b"UNBLOCK", b"%d" % number))
+        except EmqError as error:
+            logger.debug("queue %s: the wait goes on to its end: %s", self.queue.name, error)
+
+    # Handlers
+
+    async def _run(self, hold: Hold) -> None:
+        job = hold.job
+        ended: object
+        policy = Policy()
+        _CURRENT.set(job)
+        timer = None
+        try:
+            policy, call = self.terms.prepare(job)
+            if policy.timeout is not None:
+                timer = asyncio.get_running_loop().call_later(policy.timeout, self._time_out, hold, policy)
+            ended = call()
+            if isawaitable(ended):
+                ended = await ended
+        except BaseException as error:
+            ended = error
+        if timer is not None:
+            timer.cancel()
+        if isinstance(ended, asyncio.CancelledError) and (hold.lost or hold.over):
+            with self._lock:
+                self._ledger.forfeit(hold)
+        else:
+            self._settle(hold, ended, policy)
+        self._dry = False
+        self._stir()
+        if isinstance(ended, (KeyboardInterrupt, SystemExit)):
+            raise ended
+
+    def _done(self, hold: Hold, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            # Before its first step.
+            with self._lock:
+                self._ledger.forfeit(hold)
+
+    def _settle(self, hold: Hold, ended: object, policy: Policy) -> None:
+        job = hold.job
+        try:
+            settling = settling_of(job, ended, policy)
+        except Exception as error:
+            settling = settling_of(job, Retry(1.0, f"the backoff failed: {error!r}"), policy)
+        with self._lock:
+            counts = self._ledger.finish(hold, settling, time.monotonic())
+        if not counts:
+            logger.warning("job %s ended after it was given up", job.id, extra=told(job))
+        elif isinstance(ended, BaseException) and not isinstance(ended, Signal):
+            logger.warning("job %s failed: %r", job.id, ended, exc_info=ended, extra=told(job))
+
+    def _time_out(self, hold: Hold, policy: Policy) -> None:
+        if hold.over:
+            return
+        error = TimedOut(policy.timeout or 0.0)
+        with self._lock:
+            self._ledger.give_up(hold, settling_of(hold.job, error, policy), time.monotonic())
+        logger.warning("job %s: %s", hold.job.id, error, extra=told(hold.job))
+        hold.runner.cancel()
+        self._stir()
+
+    def _lose(self, hold: Hold) -> None:
+        logger.warning("job %s: the lease is lost", hold.job.id, extra=told(hold.job))
+        if hold.runner is not None:
+            hold.runner.cancel()
+
+    def _from_thread(self, call: Callable[[Hold], None], hold: Hold) -> None:
+        assert self._loop is not None
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(call, hold)
+
+
+class _Keeper(threading.Thread):
+    """Renews the leases of a ledger from a thread with an event loop of its own."""
+
+    def __init__(self, ledger: Ledger, lock: threading.Lock, queue: Queue, lose: Callable[[Hold], None]) -> None:
+        super().__init__(name=f"emq-{queue.name}-keeper", daemon=True)
+        self._ledger = ledger
+        self._lock = lock
+        self._queue = queue
+        self._lose = lose
+        self._bus = queue.bus.sibling()
+        self._started = threading.Event()
+        self._loop: asyncio.AbstractEventLoop
+        self._over: asyncio.Event
+
+    def end(self) -> None:
+        """Stop renewing; waits for the thread."""
+        self._started.wait()
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._over.set)
+        self.join()
+
+    def run(self) -> None:
+        asyncio.run(self._keep())
+
+    async def _keep(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._over = asyncio.Event()
+        self._started.set()
+        pause = self._ledger.lease / 6
+        while not self._over.is_set():
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._over.wait(), pause)
+            with self._lock:
+                jobs = self._ledger.beat(time.monotonic())
+            if jobs and not self._over.is_set():
+                await self._renew(jobs)
+        await self._bus.close()
+
+    async def _renew(self, jobs: Sequence[HeldJob]) -> None:
+        since = time.monotonic()
+        lease = self._ledger.lease
+        missing: list[str] = []
+        try:
+            for first in range(0, len(jobs), 10_000):
+                part = jobs[first : first + 10_000]
+                try:
+                    missing += await self._bus.run(
+                        t.ExtendMany([(job.id, job.token) for job in part], lease), self._queue
+                    )
+                except Refused:
+                    # One that is refused refuses all.
+                    answers = await self._bus.pipeline((t.Extend(job, lease), self._queue) for job in part)
+                    missing += [job.id for job, answer in zip(part, answers, strict=True) if answer is not True]
+        except EmqError as error:
+            logger.warning("queue %s: leases are not renewed: %s", self._queue.name, error)
+            with self._lock:
+                self._ledger.beaten = 0.0
+            return
+        with self._lock:
+            lost = self._ledger.renewed(jobs, missing, since)
+        for hold in lost:
+            self._lose(hold)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
