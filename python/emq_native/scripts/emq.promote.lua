@@ -11,8 +11,10 @@ for at, id in ipairs(due) do
     local job = moving(id)
     if live(id, job, 'schedule') then
         jobs[at] = job
-        see_lane(job.group)
     end
+end
+for _, job in pairs(jobs) do
+    see_lane(job.group)
 end
 for at, id in ipairs(due) do
     remove('schedule', id)

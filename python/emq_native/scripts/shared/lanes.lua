@@ -4,7 +4,7 @@ local lanes
 local function open_lanes()
     local known = {}
     lanes = {}
-    -- A lane as this call leaves it. Reading it tests every key that a change of it may write. By the contract it is in the
+    -- A lane as this call leaves it, and the length of the ring. Reading it tests every key that a change of it may write. By the contract it is in the
     -- ring exactly when it is serviceable, so nothing has to be searched there.
     function lanes.see(group)
         local lane = known[group]
@@ -12,7 +12,7 @@ local function open_lanes()
             return lane
         end
         if not next(known) then
-            see('ring', 'list')
+            lanes.ring = redis.call('LLEN', KEYS[1] .. ':ring')
             see('wake', 'list')
         end
         local base, name = KEYS[1] .. ':', 'g:' .. group .. ':pending'
@@ -45,10 +45,10 @@ local function open_lanes()
         end
         lane.offered = ready
         if not ready then
-            redis.call('LREM', base .. 'ring', 1, group)
+            lanes.ring = lanes.ring - redis.call('LREM', base .. 'ring', 1, group)
             return
         end
-        redis.call('RPUSH', base .. 'ring', group)
+        lanes.ring = redis.call('RPUSH', base .. 'ring', group)
         if redis.call('LPUSH', base .. 'wake', '1') > 64 then
             redis.call('LTRIM', base .. 'wake', 0, 63)
         end

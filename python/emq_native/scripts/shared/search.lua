@@ -1,6 +1,12 @@
 -- uses: lanes
--- Tunes a lane after its place in the ring was looked up, and so repairs what foreign writes broke.
+-- Tunes a lane by what the ring really holds, and so repairs what foreign writes broke.
 local function search(group)
-    lanes.see(group).offered = redis.call('LPOS', KEYS[1] .. ':ring', group) and true
+    local ring, lane = KEYS[1] .. ':ring', lanes.see(group)
+    if lanes.serviceable(lane) then
+        lane.offered = redis.call('LPOS', ring, group) and true
+    else
+        lane.offered = false
+        redis.call('LREM', ring, 0, group)
+    end
     lanes.tune(group)
 end

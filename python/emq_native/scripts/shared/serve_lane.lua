@@ -50,7 +50,7 @@ local function serve_lane(deadline, want)
     for at, head in ipairs(jobs) do
         taken[at] = start(head[1], head[2], 'g:' .. served .. ':pending', deadline)
     end
-    if served and see_lane(served).offered then
+    if served and see_lane(served).offered and lanes.ring > 1 then
         redis.call('LREM', KEYS[1] .. ':ring', 1, served)
         redis.call('RPUSH', KEYS[1] .. ':ring', served)
     end
