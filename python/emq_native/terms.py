@@ -19,6 +19,7 @@ from emq_native.errors import (
 )
 from emq_native.ledger import HeldJob, Verdict
 from emq_native.outcome import Policy
+from emq_native.serializers import Serializer
 
 __all__ = ["Prepare", "Terms", "ends_worker", "is_unsure", "logger", "simple", "tell_settled", "told"]
 
@@ -45,6 +46,7 @@ class Terms:
     grace: float
     repeats: bool
     burst: bool
+    serializer: Serializer
 
     def __post_init__(self) -> None:
         for name, number in (("concurrency", self.concurrency), ("batch", self.batch)):

@@ -30,7 +30,9 @@ from emq_native.errors import EmqError, Redirected, Refused, Unavailable
 from emq_native.executors import Executor
 from emq_native.ledger import HeldJob, Hold, Ledger, Stats, Verdict
 from emq_native.outcome import Policy, Retry, Signal, TimedOut, settling_of
+from emq_native.pump import Pump
 from emq_native.rounds import Batch, Round, Rounds, settle
+from emq_native.serializers import Json, Serializer
 from emq_native.terms import Prepare, Terms, ends_worker, is_unsure, logger, simple, tell_settled, told
 from emq_native.wiring import Plan, backoff
 
@@ -88,6 +90,7 @@ class Worker:
         repeats: bool = False,
         burst: bool = False,
         prepare: Prepare | None = None,
+        serializer: Serializer | None = None,
     ) -> None:
         policy = Policy(max_attempts, backoff or exponential(), timeout)
         self.queue = queue
@@ -102,10 +105,12 @@ class Worker:
             grace=grace,
             repeats=repeats,
             burst=burst,
+            serializer=serializer or Json(),
         )
         self._ledger = Ledger(concurrency, batch, lease)
         self._calls: Bus
         self._waits: Bus
+        self._pump: Pump | None = None
         self._rounds: Rounds
         self._executor: Executor | None = None
         self._lock = threading.Lock()
@@ -147,6 +152,9 @@ class Worker:
             max_attempts=terms.max_attempts,
             sources=tuple(terms.sources),
         )
+        if terms.repeats:
+            self._pump = Pump(self.queue, promote=False, reap=False, serializer=terms.serializer)
+            self._pump.start()
         name = f"emq-{self.queue.name}"
         self._runners = terms.concurrency
         self._keeper = threading.Thread(target=self._keep, name=f"{name}-keeper", daemon=True)
@@ -346,6 +354,8 @@ class Worker:
         with self._lock:
             self._phase = LEAVING
             self._changed.notify_all()
+        if self._pump is not None:
+            self._pump.stop()
         self._calls.close()
         self._waits.close()
         self._ended.set()

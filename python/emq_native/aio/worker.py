@@ -12,11 +12,11 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import suppress
 from functools import partial
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from emq_native import transitions as t
 from emq_native.backoff import Backoff, exponential
@@ -27,7 +27,9 @@ from emq_native.errors import EmqError, Redirected, Refused, Unavailable
 from emq_native.executors import Executor
 from emq_native.ledger import AHEAD_S, HeldJob, Hold, Ledger, Stats, Verdict
 from emq_native.outcome import Policy, Retry, Signal, TimedOut, settling_of
-from emq_native.rounds import Batch, Round, Rounds, settle
+from emq_native.pump import Strokes
+from emq_native.rounds import Batch, Rounds, settle
+from emq_native.serializers import Json, Serializer
 from emq_native.terms import Prepare, Terms, ends_worker, is_unsure, logger, simple, tell_settled, told
 from emq_native.wiring import Plan, backoff
 
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from emq_native.aio.queue import Queue
 
 __all__ = ["Worker"]
+
+R = TypeVar("R")
 
 END_TICK_S: Final = 0.02
 WORKING, STOPPING, LEAVING = "working", "stopping", "leaving"
@@ -66,6 +70,7 @@ class Worker:
         repeats: bool = False,
         burst: bool = False,
         prepare: Prepare | None = None,
+        serializer: Serializer | None = None,
     ) -> None:
         policy = Policy(max_attempts, backoff or exponential(), timeout)
         self.queue = queue
@@ -80,6 +85,7 @@ class Worker:
             grace=grace,
             repeats=repeats,
             burst=burst,
+            serializer=serializer or Json(),
         )
         self._ledger = Ledger(concurrency, batch, lease)
         # Between the event loop and the thread that renews.
@@ -139,6 +145,9 @@ class Worker:
         keeper.start()
         leader = asyncio.create_task(self._lead())
         leader.add_done_callback(self._noticed)
+        pump = asyncio.create_task(self._fire()) if terms.repeats else None
+        if pump is not None:
+            pump.add_done_callback(self._noticed)
         try:
             try:
                 await self._turned.wait()
@@ -151,6 +160,8 @@ class Worker:
             self._phase = LEAVING
             for number in handled:
                 loop.remove_signal_handler(number)
+            if pump is not None:
+                pump.cancel()
             await self._leave(leader)
             await asyncio.to_thread(keeper.end)
         if self._error is not None:
@@ -340,14 +351,30 @@ class Worker:
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(seconds, stir)
 
-    async def _drive(self, bus: Bus, steps: Round, watched: bool) -> Step:
+    async def _fire(self) -> None:
+        """Fire the repeats of the queue, while the worker works."""
+        strokes = Strokes(self.queue.key, promote=False, reap=False, serializer=self.terms.serializer)
+        troubles = 0
+        while self._phase == WORKING:
+            try:
+                pause = (await self._drive(self._calls, strokes.stroke(), False)).pause
+                troubles = 0
+            except EmqError as error:
+                if ends_worker(error):
+                    raise
+                pause = backoff(troubles, random.random())
+                troubles += 1
+                logger.warning("queue %s: %s; repeats are tried again in %.1f s", self.queue.name, error, pause)
+            await asyncio.sleep(pause)
+
+    async def _drive(self, bus: Bus, steps: Generator[Batch, list[Any], R], watched: bool) -> R:
         try:
             batch = next(steps)
             while True:
                 batch = steps.send(await self._carry(bus, batch, watched))
         except StopIteration as end:
-            step: Step = end.value
-            return step
+            value: R = end.value
+            return value
 
     async def _carry(self, bus: Bus, batch: Batch, watched: bool) -> list[Any]:
         """One round trip. watched: it may wait in the server, and a stop may end the wait."""
