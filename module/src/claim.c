@@ -91,6 +91,7 @@ static bool find_lane(emq_call *call, ring_round *round, wanting want) {
         ValkeyModuleString *group = emq_store_keep(call, ValkeyModule_ListGet(emq_store_handle(call, ring), (long)i));
         if (!try_lane(call, round, emq_lane_of(call, group), want)) return false;
     }
+    if (round->passed.count > 1) emq_store_release(call, ring); /* the handle stands further on, and is to look at the head again */
     return true;
 }
 

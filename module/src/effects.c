@@ -124,17 +124,24 @@ static bool is_head(emq_call *call, emq_key *key, ValkeyModuleString *element) {
     return same;
 }
 
-bool emq_list_take(emq_call *call, emq_key *key, ValkeyModuleString *element) {
+/* The head is popped, not deleted by its index: that would leave the handle with an iterator, and neither walking back with
+ * it nor unlinking the key under it is safe. */
+void emq_list_take(emq_call *call, emq_key *key, ValkeyModuleString *element) {
     if (is_head(call, key, element)) {
         emq_effects_flush(call, key);
         call->changed = true;
-        ValkeyModule_ListDelete(key->handle, 0);
+        ValkeyModule_FreeString(NULL, ValkeyModule_ListPop(key->handle, VALKEYMODULE_LIST_HEAD));
         ValkeyModule_Replicate(call->ctx, "LREM", "sls", key->name, 1LL, element);
         announce(call, key, VALKEYMODULE_NOTIFY_LIST, "lrem");
-        return true;
+        return;
     }
     emq_store_release(call, key);
-    return answer(call, ValkeyModule_Call(call->ctx, "LREM", "!sls", key->name, 1LL, element)) > 0;
+    answer(call, ValkeyModule_Call(call->ctx, "LREM", "!sls", key->name, 1LL, element));
+}
+
+void emq_list_purge(emq_call *call, emq_key *key, ValkeyModuleString *element) {
+    emq_store_release(call, key);
+    answer(call, ValkeyModule_Call(call->ctx, "LREM", "!sls", key->name, 0LL, element));
 }
 
 void emq_list_trim(emq_call *call, emq_key *key, long long first, long long last) {

@@ -29,10 +29,11 @@ void emq_hash_take(emq_call *call, emq_key *key, ValkeyModuleString *field);
 void emq_set_put(emq_call *call, emq_queue_key set, ValkeyModuleString *member);
 void emq_set_take(emq_call *call, emq_queue_key set, ValkeyModuleString *member);
 
-/* RPUSH; LPUSH; LREM of the first such element, which answers whether there was one; LTRIM. */
+/* RPUSH; LPUSH; LREM of the first such element; LREM of all such elements; LTRIM. */
 void emq_list_append(emq_call *call, emq_key *key, ValkeyModuleString *element);
 void emq_list_prepend(emq_call *call, emq_key *key, ValkeyModuleString *element);
-bool emq_list_take(emq_call *call, emq_key *key, ValkeyModuleString *element);
+void emq_list_take(emq_call *call, emq_key *key, ValkeyModuleString *element);
+void emq_list_purge(emq_call *call, emq_key *key, ValkeyModuleString *element);
 void emq_list_trim(emq_call *call, emq_key *key, long long first, long long last);
 
 /* SET. */

@@ -78,7 +78,7 @@ void emq_lane_tune(emq_call *call, emq_lane *lane) {
         emq_list_append(call, emq_store_key(call, EMQ_RING), lane->group);
         call->wakes++;
     } else if (!serviceable && lane->offered) {
-        emq_list_take(call, emq_store_key(call, EMQ_RING), lane->group);
+        (lane->searched ? emq_list_purge : emq_list_take)(call, emq_store_key(call, EMQ_RING), lane->group);
     }
     lane->offered = serviceable;
 }
@@ -95,6 +95,7 @@ void emq_lane_search(emq_call *call, emq_lane *lane) {
     emq_store_release(call, ring);
     ValkeyModuleCallReply *reply = ValkeyModule_Call(call->ctx, "LPOS", "ss", ring->name, lane->group);
     lane->offered = reply && ValkeyModule_CallReplyType(reply) == VALKEYMODULE_REPLY_INTEGER;
+    lane->searched = true;
     if (reply) ValkeyModule_FreeCallReply(reply);
 }
 

@@ -16,8 +16,9 @@ struct emq_lane {
     emq_key waiting; /* g:<group>:pending */
     bool seen;       /* what follows is known */
     bool parked;
-    bool offered; /* the ring lists it */
-    bool counted; /* active was changed and is to be written at the end */
+    bool offered;  /* the ring lists it */
+    bool searched; /* by emq_lane_search: more than once, perhaps */
+    bool counted;  /* active was changed and is to be written at the end */
     enum {
         EMQ_LISTING_UNKNOWN,
         EMQ_LISTED,
