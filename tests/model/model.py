@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from inspect import signature
 
 M = 2**53 - 1
@@ -258,6 +259,8 @@ class Model:
     """A database. `keys` is all of its data, `published` what went out in the last call, `clocked` the members whose
     score the last call took from the clock."""
 
+    calls: type[Call]  # what carries out a call
+
     def __init__(self) -> None:
         self.keys: dict[bytes, Value] = {}
         self.published: list[tuple[bytes, bytes]] = []
@@ -269,7 +272,7 @@ class Model:
         self.clocked.clear()
         try:
             read = _read(verb, words, now)
-            return _Call(self, read, now).answer(verb)
+            return self.calls(self, read, now).answer(verb)
         except _Refused as refused:
             return Refusal(str(refused))
 
@@ -343,7 +346,7 @@ class _Plain:
 Row = Hash | None
 
 
-class _Call:
+class Call:
     """One call of one verb on one queue: the checks, reads and writes of 8.0, and the verbs of 8.2 to 8.6."""
 
     def __init__(self, model: Model, words: _Words, now: int) -> None:
@@ -367,7 +370,7 @@ class _Call:
             else:
                 self.see(key.encode())
         method = getattr(self, verb.replace(".", "_"))
-        return method(**{item: self.value[item] for item in signature(method).parameters})
+        return method(*(self.value[item] for item in _takes(type(self), method.__name__)))
 
     # Data
 
@@ -1132,3 +1135,12 @@ def _escape(byte: int) -> bytes:
     if byte in b'"\\':
         return b"\\" + bytes([byte])
     return b"\\u00%02x" % byte if byte < 0x20 else bytes([byte])
+
+
+@cache
+def _takes(calls: type[Call], method: str) -> list[str]:
+    """The words that a verb takes by their names."""
+    return list(signature(getattr(calls, method)).parameters)[1:]
+
+
+Model.calls = Call

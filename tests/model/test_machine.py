@@ -10,7 +10,7 @@ from tests.model.walk import walk
 
 from emq_native.executors import NATIVE, SCRIPTED
 
-SEEDS = range(24)
+SEEDS = range(32)
 
 
 @pytest.fixture(scope="module")

@@ -23,25 +23,24 @@ PARENTS = [
 GROUPS = (b"a", b"B", b"a.b", b"JOB-1")
 REPEATS = (b"n", b"N.1")
 TEXTS = (b"", b"p", b'{"a": 1}', b'q"\\/\r\n\0\x7f\x1f', "\u00e4\u20ac".encode(), b"1", b"fail")
-JUNK = (
-    *(b"", b"x", b"0", b"1", b"2", b"-1", b"-0", b"01", b"+5", b" 5", b"1e3", b"0x10", b"5.0", b"10000", b"10001"),
+WRONG_IDS = (
+    *(b"ORD0KHTOWnGLuC", b"JOB0KHTOWnGLu", b"JOB0KHTOWnGLuCx", b"JOBAzL8n0Y58m8", b"JOBB0000000000", b"JOB0KHTOWnGL!C"),
+    *(b"job0KHTOWnGLuC", b""),
+)
+WRONG_QUEUES = (b"emq:{}", b"emq:{emq}", b"emq:{a b}", b"orders", b"emq:{orders}x", b"emq:{" + b"q" * 129 + b"}")
+WRONG_NUMBERS = (
+    *(b"", b"x", b"0", b"-1", b"-0", b"01", b"00", b"+5", b" 5", b"5 ", b"1e3", b"0x10", b"5.0", b"10000", b"10001"),
+    *(b"9007199254740991", b"9007199254740992", b"99999999999999999999", b"9" * 400),
+)
+WRONG_WORDS = (
+    *WRONG_NUMBERS,
     *(
-        b"9007199254740991",
-        b"9007199254740992",
-        b"99999999999999999999",
-        b"9" * 400,
         b"\xff\0",
         b"a b",
         b"g" * 64,
         b"g" * 65,
-    ),
-    *(b"ORD0KHTOWnGLuC", b"JOB0KHTOWnGLu", b"JOBAzL8n0Y58m7", b"JOBAzL8n0Y58m8", b"JOBB0000000000", b"JOB0KHTOWnGL!C"),
-    *(
-        b"emq:{}",
-        b"emq:{emq}",
-        b"emq:{a b}",
-        b"orders",
-        b"emq:{orders}x",
+        b"n" * 128,
+        b"n" * 129,
         b"LIMIT",
         b"limit",
         b"MAX",
@@ -56,11 +55,26 @@ LIKINGS = {
     **dict.fromkeys(VERBS, 3),
     **dict.fromkeys(("emq.enqueue", "emq.genqueue", "emq.complete", "emq.claim", "emq.gclaim", "emq.reap"), 8),
     **dict.fromkeys(("emq.retry", "emq.delay", "emq.promote", "emq.schedule", "emq.mclaim", "emq.gmclaim"), 6),
-    **dict.fromkeys(("emq.menqueue", "emq.gwclaim", "emq.mcomplete", "emq.glimit", "emq.greap", "emq.extend"), 5),
+    **dict.fromkeys(
+        ("emq.menqueue", "emq.gwclaim", "emq.mcomplete", "emq.glimit", "emq.greap", "emq.extend", "emq.fire"), 5
+    ),
     **dict.fromkeys(("emq.resume", "emq.gresume"), 4),
-    **dict.fromkeys(("emq.pause", "emq.state", "emq.peek", "emq.counts", "emq.log", "emq.progress", "emq.update"), 2),
-    **dict.fromkeys(("emq.drain", "emq.gdrain", "emq.obliterate", "emq.remove"), 1),
+    **dict.fromkeys(
+        ("emq.gdrain", "emq.pause", "emq.state", "emq.peek", "emq.counts", "emq.log", "emq.progress", "emq.update"), 2
+    ),
+    **dict.fromkeys(("emq.drain", "emq.obliterate", "emq.remove"), 1),
 }
+# They meet stale entries.
+MOVERS = (
+    "emq.claim",
+    "emq.gclaim",
+    "emq.gwclaim",
+    "emq.promote",
+    "emq.greap",
+    "emq.drain",
+    "emq.gdrain",
+    "emq.obliterate",
+)
 
 
 class Walk:
@@ -71,10 +85,12 @@ class Walk:
         self.model = model
         choose = self.random.choice
         self.likings = {verb: liking * choose((0.2, 1, 1, 4)) for verb, liking in LIKINGS.items()}
+        if damage:
+            self.likings |= {verb: self.likings[verb] * 2 for verb in MOVERS}
         self.jobs = JOBS[: choose((4, 7, 10))]
         self.groups = GROUPS[: choose((1, 2, 4))]
-        self.wrong_words = choose((0, 0.03, 0.08))
-        self.harmless = choose((0, 0.05, 0.12))
+        self.wrong_words = choose((0, 0.02, 0.05))
+        self.harmless = choose((0.04, 0.08, 0.15))
         self.harm = choose((0.04, 0.12)) if damage else 0
         self.harms = [
             harm
@@ -226,7 +242,8 @@ class Walk:
             case "greassign":
                 return (self.job(b"lanes"), self.group())
             case "gdrain":
-                return (self.group(), *self.options(LIMIT=self.few))
+                ghosts = [group for group in self.groups if any(not self.row(job) for job in self.listed(lane(group)))]
+                return (self.random.choice(ghosts or self.groups), *self.options(LIMIT=self.few))
             case "greap":
                 return (self.group(), *self.options(LIMIT=self.few, MAX=self.most))
             case "gcounts":
@@ -236,7 +253,9 @@ class Walk:
             case "obliterate":
                 return self.options(FORCE=None, LIMIT=self.few)
             case "remove":
-                return (self.job(*PLACES, b"lanes"), *self.options(FORCE=None))
+                locked = [job for job in self.jobs if self.key(row(job) + b":lock") in self.model.keys]
+                job = self.random.choice(locked) if locked and self.likely(0.5) else self.job(*PLACES, b"lanes")
+                return (job, *self.options(FORCE=None))
             case "reprocess":
                 return (self.job(b"dead"),)
             case "update" | "progress":
@@ -249,9 +268,10 @@ class Walk:
             case "unrepeat":
                 return (self.random.choice(REPEATS),)
             case "fire":
-                name = self.random.choice(REPEATS)
+                known = [*self.value(b"repeat", Zset)] * 3  # type: ignore[misc]
+                name = self.random.choice((*known, *REPEATS))
                 due = self.value(b"repeat", Zset).get(name, BEGIN)  # type: ignore[attr-defined]
-                after = due + self.random.choice((-1, 0, 1, 1, 1)) if self.likely(0.7) else int(self.instant())
+                after = due + self.random.choice((-1, 0, 0, 1, 1)) if self.likely(0.7) else int(self.instant())
                 return (name, b"%d" % min(max(after, 0), 2**53 - 1), self.new_job())
         return ()  # counts, pause, resume
 
@@ -260,16 +280,25 @@ class Walk:
         changed = list(words)
         for _ in range(self.random.choice((1, 1, 2))):
             at = self.random.randrange(len(changed) + 1)
-            match self.random.randrange(5):
+            there = changed[at : at + 1]
+            match self.random.randrange(6):
                 case 0:
                     changed[at : at + 1] = []
                 case 1:
-                    changed.insert(at, self.random.choice(JUNK))
+                    changed.insert(at, self.random.choice(WRONG_WORDS))
                 case 2:
-                    changed[at : at + 1] = [word.swapcase() for word in changed[at : at + 1] if word.isalpha()]
+                    changed[at : at + 1] = [word.swapcase() for word in there if word.isalpha()]
                 case _:
-                    changed[at : at + 1] = [self.random.choice(JUNK)]
+                    changed[at : at + 1] = [self.random.choice(self.wrong(*there))]
         return tuple(changed)
+
+    def wrong(self, word: bytes = b"") -> Sequence[bytes]:
+        """What may stand in place of a word."""
+        if word.startswith(b"JOB"):
+            return WRONG_IDS
+        if word.startswith(b"emq:"):
+            return WRONG_QUEUES
+        return WRONG_NUMBERS if word.isdigit() else WRONG_WORDS
 
     # Steps
 
@@ -282,7 +311,7 @@ class Walk:
             elif self.likely(0.25):
                 step = self.mend()
             elif self.likely(self.harmless):
-                step = self.random.choice((self.adopt, self.adopt, self.adopt, self.chain, self.decorate))()
+                step = self.random.choice((self.adopt, self.adopt, self.chain, self.decorate, self.decorate))()
             else:
                 step = [self.call(now)]
             if step:
@@ -295,7 +324,8 @@ class Walk:
             words = (self.queue, *self.words(verb))
             if self.likely(self.wrong_words):
                 words = self.spoilt(words)
-            if self.likely(0.12) or self.matters(verb, words, now):
+                break
+            if self.likely(0.2) or self.matters(verb, words, now):
                 break
         return (verb.encode(), *words)
 
@@ -355,23 +385,26 @@ class Walk:
         return step
 
     def decorate(self) -> Step:
-        """What may lie about: locks, unknown fields, reserved keys, undelivered entries."""
-        there = [job for job in (*self.jobs, *PARENTS) if self.row(job)]
+        """What may lie about: locks, unknown fields, reserved keys, undelivered entries, tokens that nobody takes."""
+        tokens = len(self.value(b"wake", List))  # type: ignore[arg-type]
         choices = [
             self.plain("SET", b"limiter", b"x"),
             self.plain("SET", b"metrics:failed:data", b"x"),
             self.plain("RPUSH", b"flow:outbox", b"orders\0JOB00000000001\0JOB00000000002\0r"),
             self.plain("RPUSH", b"flow:poison", b"x"),
+            self.plain("RPUSH", b"wake", *[b"1"] * (64 - tokens)) if tokens < 64 else self.plain("DEL", b"wake"),
         ]
-        for job in there[:3]:
-            choices.append(self.plain("SET", row(job) + b":lock", b"holder"))
-            choices.append(self.plain("HSET", row(job), b"stalled", b"1"))
+        there = [job for job in (*self.jobs, *PARENTS) if self.row(job)]
+        if there:
+            job = self.random.choice(there)
+            choices += 3 * [self.plain("SET", row(job) + b":lock", b"holder")]
+            choices += [self.plain("HSET", row(job), b"stalled", b"1")]
         return [self.random.choice(choices)]
 
     # Others who do not
 
     def lose_row(self) -> Step:
-        return [self.plain("DEL", row(self.job(*PLACES, b"lanes")))]
+        return [self.plain("DEL", row(self.job(*self.random.choice(((b"lanes",), PLACES)))))]
 
     def break_row(self) -> Step:
         """Fields that are unsound or that contradict the place."""
@@ -408,7 +441,7 @@ class Walk:
     def break_ring(self) -> Step:
         """The ring is lost or lists a lane wrongly, and an operator repairs it."""
         ring = self.value(b"ring", List)
-        if not isinstance(self.model.keys.get(self.key(b"ring"), List()), List):
+        if any(key.startswith(b"kept:") for key in self.model.keys):  # or the repair would be refused
             return []
         repair = self.random.choice(("emq.gresume", "emq.glimit"))
         waiting = [group for group in GROUPS if self.value(lane(group), Zset)]
