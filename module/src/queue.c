@@ -39,6 +39,7 @@ void cmd_drain(emq_call *call) {
 /* What one OBLITERATE will delete. */
 typedef struct ruin_plan {
     emq_vector purges; /* emq_purge, allocated */
+    emq_vector lanes;  /* emq_lane */
     emq_vector repeats;
     size_t left; /* of LIMIT */
 } ruin_plan;
@@ -60,6 +61,7 @@ static bool plan_lanes(emq_call *call, ruin_plan *ruin) {
     for (uint32_t i = 0; sound && i < groups.count && ruin->left > 0; i++) {
         emq_lane *lane = emq_lane_of(call, emq_vector_at(&groups, i));
         sound = emq_lane_see(call, lane) && plan_place(call, ruin, &lane->waiting, lane);
+        emq_vector_add(&ruin->lanes, lane);
     }
     emq_vector_free(&groups);
     return sound;
@@ -111,6 +113,7 @@ static void obliterate(emq_call *call, ruin_plan *ruin) {
     if (!planned && undelivered && !call->args.force) return (void)emq_refuse(call, EMQ_ERR_OUTBOX);
 
     for (uint32_t i = 0; i < ruin->purges.count; i++) emq_purge_run(call, emq_vector_at(&ruin->purges, i));
+    for (uint32_t i = 0; i < ruin->lanes.count; i++) emq_lane_tune(call, emq_vector_at(&ruin->lanes, i)); /* one without a backlog too */
     for (uint32_t i = 0; i < ruin->repeats.count; i++) delete_repeat(call, emq_vector_at(&ruin->repeats, i));
     emq_call_settle(call);
     if (anything_left(call, !call->args.force)) return emq_reply_integer(call, 1);
@@ -131,5 +134,6 @@ void cmd_obliterate(emq_call *call) {
         ValkeyModule_Free(emq_vector_at(&ruin.purges, i));
     }
     emq_vector_free(&ruin.purges);
+    emq_vector_free(&ruin.lanes);
     emq_vector_free(&ruin.repeats);
 }

@@ -246,6 +246,22 @@ def test_a_lane_that_has_no_business_in_the_ring_is_taken_out_by_an_operator(lab
     assert lab.items("ring") == []
 
 
+def test_a_ring_that_lists_a_lane_twice_does_not_survive_obliterate(lab: Lab) -> None:
+    lab.seed(lab.a, group="g")
+    lab.plain("RPUSH", lab.key("ring"), "g")
+    assert lab.send("pause") == 1
+    assert lab.send("obliterate", "FORCE") == 0
+    assert lab.data() == {}
+
+
+def test_a_group_that_is_listed_without_a_backlog_does_not_hold_up_obliterate(lab: Lab) -> None:
+    lab.seed(lab.a, group="g")
+    lab.plain("SADD", lab.key("lanes"), "foreign")
+    assert lab.send("pause") == 1
+    assert lab.send("obliterate") == 0
+    assert lab.data() == {}
+
+
 def test_unknown_fields_and_keys_are_left_where_they_are(lab: Lab) -> None:
     lab.seed(lab.a, "active", score=1, fields={"foreign": "kept"})
     lab.plain("SET", lab.key("stream:x"), "kept")

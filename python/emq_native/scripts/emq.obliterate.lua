@@ -52,6 +52,9 @@ for _, step in ipairs(plans) do
         local id, job = planned[1], planned[2] and kin(planned[1])
         purge({ { id, job } }, job and place(id, job) or name, group)
     end
+    if group then
+        lanes.tune(group) -- one without a backlog too
+    end
 end
 for _, name in ipairs(names) do
     redis.call('ZREM', base .. 'repeat', name)
