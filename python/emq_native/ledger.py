@@ -29,6 +29,9 @@ AHEAD_S: Final = 0.05
 BEATS: Final = 3
 """A lease is renewed so many times within its length."""
 
+PATIENCE_S: Final = 1.0
+"""A job taken ahead that has waited for so long behind others goes back, and for a while none is taken ahead."""
+
 MOST: Final = 10_000
 
 
@@ -58,6 +61,7 @@ class Hold:
     """One job in hand. runner: what runs it now; over: its verdict is made, and what its handler still does is void."""
 
     job: HeldJob
+    taken: float
     renewed: float
     begun: float = 0.0
     policy: Policy | None = None
@@ -126,7 +130,7 @@ class Ledger:
         ahead = 0 if self.mean is None else min(self.batch, int(AHEAD_S * self.concurrency / max(self.mean, 1e-6)))
         return max(0, min(MOST, self.concurrency + ahead - self.running - len(self.ready) - self.asked))
 
-    def take(self, jobs: Sequence[Job], since: float) -> list[Hold]:
+    def take(self, jobs: Sequence[Job], since: float, now: float) -> list[Hold]:
         """Jobs came. since: when they were asked for, so that their leases end no earlier than lease after it.
 
         Returns what is lost by it: a job that is still in hand under an older token.
@@ -138,7 +142,7 @@ class Ledger:
                 older.lost = True
                 displaced.append(older)
             held = HeldJob(job.id, job.payload, job.attempts, job.queue, job.group)
-            hold = Hold(held, since)
+            hold = Hold(held, now, since)
             object.__setattr__(held, "_hold", hold)
             self.holds[job.id] = hold
             self.ready.append(hold)
@@ -198,6 +202,12 @@ class Ledger:
         while self.ready:
             hold = self.ready.popleft()
             self._judge(hold, t.Delay(hold.job, 0), now)
+
+    def reconsider(self, now: float) -> None:
+        """Jobs that were taken ahead and cannot begin soon go back: what runs takes longer than the mean promised."""
+        if self.ready and now - self.ready[0].taken >= PATIENCE_S:
+            self.hand_back(now)
+            self.mean = max(self.mean or 0.0, PATIENCE_S)
 
     def abandon(self, now: float) -> list[Hold]:
         """Running jobs go back too. Returns those whose handlers still run."""

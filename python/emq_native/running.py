@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from emq_native.worker import Worker
 
-__all__ = ["run"]
+__all__ = ["bell", "run"]
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -23,41 +23,44 @@ def run(*workers: Worker) -> None:
 
     When one ends by an error, the others are stopped. Raises that error.
     """
-    with _bell(SIGNALS) as (reader, ring):
+    left = len(workers)
+    with bell() as (reader, rung):
+        ended, ring = os.pipe()
         for worker in workers:
-            worker._at_end.append(ring)
-        for worker in workers:
+            worker._at_end.append(lambda: os.write(ring, b"e"))
             worker.start()
-        left = len(workers)
         while left:
-            if os.read(reader, 1) == b"s":
+            ready, _, _ = select.select([reader, ended], [], [])
+            stop = reader in ready and rung()
+            if ended in ready:
+                left -= len(os.read(ended, left))
+                stop = stop or any(worker._error is not None for worker in workers)
+            if stop:
                 for worker in workers:
                     worker.stop()
-            else:
-                left -= 1
-                failed = [worker for worker in workers if worker._error is not None]
-                if failed and left:
-                    for worker in workers:
-                        if worker not in failed and not worker._ended.is_set():
-                            worker.stop()
+        os.close(ended)
+        os.close(ring)
     for worker in workers:
         worker.join()
 
 
 @contextmanager
-def _bell(signals: Sequence[signal.Signals]) -> Iterator[tuple[int, Callable[[], object]]]:
-    """A pipe that says "s" for each signal. A handler may do no more: what it interrupts may hold any lock."""
+def bell() -> Iterator[tuple[int, Callable[[], bool]]]:
+    """A file that can be read for each signal, and the call that reads one: True for SIGTERM and SIGINT.
+
+    The signals are heard in the main thread only. Their handlers do nothing, because what they interrupt may hold any
+    lock; it is the interpreter that writes to the file, whatever thread the signal came to.
+    """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-
-    def heard(number: int, frame: FrameType | None) -> None:
-        os.write(writer, b"s")
-
     main = threading.current_thread() is threading.main_thread()
-    previous = {number: signal.signal(number, heard) for number in signals} if main else {}
+    previous = {number: signal.signal(number, lambda *_: None) for number in SIGNALS} if main else {}
+    before = signal.set_wakeup_fd(writer) if main else -1
     try:
-        yield reader, lambda: os.write(writer, b"e")
+        yield reader, lambda: os.read(reader, 1)[0] in SIGNALS
     finally:
+        if main:
+            signal.set_wakeup_fd(before)
         for number, handler in previous.items():
             signal.signal(number, handler)
         os.close(reader)

@@ -14,11 +14,13 @@ Troubles of the server are waited out, for as long as they last, with growing pa
 from __future__ import annotations
 
 import ctypes
+import pickle
 import random
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from emq_native import transitions as t
@@ -94,6 +96,7 @@ class Worker:
     ) -> None:
         policy = Policy(max_attempts, backoff or exponential(), timeout)
         self.queue = queue
+        self._pickled = {name: value for name, value in locals().items() if name not in ("self", "policy", "queue")}
         self.terms = Terms(
             prepare=prepare or simple(handler, policy),
             concurrency=concurrency,
@@ -178,15 +181,23 @@ class Worker:
             raise self._error
         return True
 
-    def run(self) -> None:
+    def run(self, *, processes: int = 1) -> None:
         """Work until SIGTERM or SIGINT, or until the queue is empty with burst=True. A second signal leaves at once.
 
-        Signals are handled when this is called in the main thread. Raises WireMismatch and other errors that no
-        waiting can mend.
+        Signals are handled when this is called in the main thread. processes: work in so many of them, spawned and
+        supervised by this one, each with `concurrency` threads; the bus must come from a URL, the handler from a
+        module. Raises WireMismatch and other errors that no waiting can mend; with processes, WorkerFailed for them.
         """
+        from emq_native.processes import run_processes
         from emq_native.running import run
 
-        run(self)
+        if processes == 1:
+            run(self)
+        else:
+            run_processes(partial(_work, pickle.dumps(self)), processes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, (self.queue.bus, self.queue.name, self._pickled)
 
     def _stop(self) -> None:
         if self._phase == WORKING:
@@ -278,7 +289,7 @@ class Worker:
                 self._waiting = False
             if trouble is None:
                 ledger.settled(trip.verdicts, step.settled)
-                lost = ledger.take(step.jobs, since)
+                lost = ledger.take(step.jobs, since, time.monotonic())
                 self._dry = self.terms.burst and trip.wait and not step.jobs and not step.settled
                 if step.jobs and self._dozing:
                     self._keeping.notify()
@@ -372,6 +383,7 @@ class Worker:
             if self._phase == LEAVING:
                 return False
             now = time.monotonic()
+            self._ledger.reconsider(now)
             beating = self._ledger.beat(now)
             overdue = self._ledger.overdue(now)
         if beating:
@@ -500,6 +512,16 @@ class Worker:
             self._numbers = {line: answer if isinstance(answer, int) else None}
         with self._lock:
             self._blocked = self._numbers[line]
+
+
+def _made(bus: Bus, name: str, options: dict[str, Any]) -> Worker:
+    return Worker(bus.queue(name), **options)
+
+
+def _work(pickled: bytes) -> None:
+    """In a process of its own."""
+    worker: Worker = pickle.loads(pickled)
+    worker.run()
 
 
 def _interrupt(thread: int, error: type[BaseException] | None) -> None:

@@ -14,5 +14,6 @@ from __future__ import annotations
 
 from emq_native.aio.connector import Bus, connect
 from emq_native.aio.queue import Queue
+from emq_native.aio.worker import Worker
 
-__all__ = ["Bus", "Queue", "connect"]
+__all__ = ["Bus", "Queue", "Worker", "connect"]

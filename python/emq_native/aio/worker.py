@@ -25,7 +25,7 @@ from emq_native.context import _CURRENT
 from emq_native.dispatch import Answer
 from emq_native.errors import EmqError, Redirected, Refused, Unavailable
 from emq_native.executors import Executor
-from emq_native.ledger import AHEAD_S, HeldJob, Hold, Ledger, Stats, Verdict
+from emq_native.ledger import AHEAD_S, PATIENCE_S, HeldJob, Hold, Ledger, Stats, Verdict
 from emq_native.outcome import Policy, Retry, Signal, TimedOut, settling_of
 from emq_native.pump import Strokes
 from emq_native.rounds import Batch, Rounds, settle
@@ -289,7 +289,7 @@ class Worker:
         with self._lock:
             if trouble is None:
                 ledger.settled(verdicts, step.settled)
-                lost = ledger.take(step.jobs, since)
+                lost = ledger.take(step.jobs, since, time.monotonic())
                 if wait:
                     self._dry = self.terms.burst and not step.jobs and not step.settled
             else:
@@ -326,6 +326,10 @@ class Worker:
             hold.runner = task
             self._tasks.add(task)
             task.add_done_callback(partial(self._done, hold))
+        with self._lock:
+            ledger.reconsider(time.monotonic())
+        if ledger.ready:
+            self._later(PATIENCE_S)
         self._stirred.set()
         if self._phase != WORKING or not ledger.verdicts or not self._waiting or self._courier is not None:
             return
@@ -344,12 +348,17 @@ class Worker:
         self._stir()
 
     def _later(self, seconds: float) -> None:
-        def stir() -> None:
-            self._timer = None
-            self._stir()
+        """Stir again after so many seconds, or earlier if that is planned."""
+        loop = asyncio.get_running_loop()
+        if self._timer is not None and self._timer.when() <= loop.time() + seconds:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_later(seconds, self._timed_stir)
 
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(seconds, stir)
+    def _timed_stir(self) -> None:
+        self._timer = None
+        self._stir()
 
     async def _fire(self) -> None:
         """Fire the repeats of the queue, while the worker works."""
