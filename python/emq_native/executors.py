@@ -89,7 +89,11 @@ class ScriptedExecutor(Executor):
     identity = "echomq:4.0.0"
 
     def serves(self, verb: str) -> bool:
-        return verb in VERBS and (VERBS[verb].scripted or verb in _LOCAL)
+        return verb in VERBS and (VERBS[verb].scripted or self.answers(verb))
+
+    def answers(self, verb: str) -> bool:
+        """Whether `local` has the reply to this verb, so that no server is asked."""
+        return verb in _LOCAL
 
     def script(self, verb: str) -> Script:
         """The script of a verb. KeyError when the verb has none."""

@@ -20,7 +20,7 @@ from emq_native import dispatch, fence
 from emq_native.dispatch import Answer, Steps, Words, answer_of
 from emq_native.errors import EmqError, Unavailable, translate, translated
 from emq_native.executors import SCRIPTED, Executor
-from emq_native.wiring import ASKING, Call, Wires, Wiring, backoff, frame_of, is_local, says_cluster
+from emq_native.wiring import ASKING, Call, Wires, Wiring, backoff, frame_of, says_cluster
 
 R = TypeVar("R")
 
@@ -132,7 +132,7 @@ class Line:
     def call(self, call: Call, asking: bool = False) -> Answer:
         """The reply to one call; a script that was unknown is loaded. Raises EmqError."""
         executor = self._executor or self.executor(call.owner, asking)
-        if executor is SCRIPTED and is_local(call.verb):
+        if executor is SCRIPTED and SCRIPTED.answers(call.verb):
             return SCRIPTED.local(call.verb, call.words)
         frame = frame_of(executor, call)
         (answer,) = self.exchange((frame.argv,), asking)

@@ -239,12 +239,6 @@ def frame_of(executor: Executor, call: Call, *, inline: bool = False) -> Frame:
     return executor.frame(call.verb, call.words, inline=inline)
 
 
-def is_local(verb: str) -> bool:
-    """Whether the scripted executor answers this verb from its own tables."""
-    known = VERBS.get(verb)
-    return known is not None and not known.scripted
-
-
 def raw_call(verb: str, words: Iterable[str | bytes | int]) -> Call:
     """A call from a verb in any letter case and words, str as UTF-8, int as decimal. Raises InvalidArgument."""
     verb = verb.lower()
