@@ -126,6 +126,14 @@ def settling_of(job: Job, ended: object, policy: Policy) -> Settling:
     )
 
 
+def without_our_frames(error: BaseException) -> BaseException:
+    """The error with a traceback that begins where the handler does."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        trace = trace.tb_next
+    return error.with_traceback(trace)
+
+
 def error_text(error: BaseException) -> bytes:
     """The error on the first line, then where it came from, the innermost frames, without those of this package."""
     try:

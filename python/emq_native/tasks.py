@@ -260,6 +260,13 @@ class App:
             raise InvalidArgument(f"the app has no target: pass a URL, or set ${URL_VARIABLE}")
         return target
 
+    def retarget(self, target: object) -> object:
+        """Go to another node from now on; what was open is closed. Returns the target before."""
+        self.close()
+        self._abus = None
+        before, self._target = self._target, target
+        return before
+
     def close(self) -> None:
         """Close the bus. The one for asyncio is closed with `await (await app.abus()).close()`."""
         with self._lock:

@@ -31,7 +31,7 @@ from emq_native.dispatch import Answer
 from emq_native.errors import EmqError, Redirected, Refused, Unavailable
 from emq_native.executors import Executor
 from emq_native.ledger import HeldJob, Hold, Ledger, Stats, Verdict
-from emq_native.outcome import Policy, Retry, Signal, TimedOut, settling_of
+from emq_native.outcome import Policy, Retry, Signal, TimedOut, settling_of, without_our_frames
 from emq_native.pump import Pump
 from emq_native.rounds import Batch, Round, Rounds, settle
 from emq_native.serializers import Json, Serializer
@@ -352,7 +352,7 @@ class Worker:
         if not counts:
             logger.warning("job %s ended after it was given up", job.id, extra=told(job))
         elif isinstance(ended, BaseException) and not isinstance(ended, Signal):
-            logger.warning("job %s failed: %r", job.id, ended, exc_info=ended, extra=told(job))
+            logger.warning("job %s failed: %r", job.id, ended, exc_info=without_our_frames(ended), extra=told(job))
 
     # The keeper
 

@@ -26,7 +26,7 @@ from emq_native.dispatch import Answer
 from emq_native.errors import EmqError, Redirected, Refused, Unavailable
 from emq_native.executors import Executor
 from emq_native.ledger import AHEAD_S, PATIENCE_S, HeldJob, Hold, Ledger, Stats, Verdict
-from emq_native.outcome import Policy, Retry, Signal, TimedOut, settling_of
+from emq_native.outcome import Policy, Retry, Signal, TimedOut, settling_of, without_our_frames
 from emq_native.pump import Strokes
 from emq_native.rounds import Batch, Rounds, settle
 from emq_native.serializers import Json, Serializer
@@ -470,7 +470,7 @@ class Worker:
         if not counts:
             logger.warning("job %s ended after it was given up", job.id, extra=told(job))
         elif isinstance(ended, BaseException) and not isinstance(ended, Signal):
-            logger.warning("job %s failed: %r", job.id, ended, exc_info=ended, extra=told(job))
+            logger.warning("job %s failed: %r", job.id, ended, exc_info=without_our_frames(ended), extra=told(job))
 
     def _time_out(self, hold: Hold, policy: Policy) -> None:
         if hold.over:

@@ -1,4 +1,4 @@
-"""The command `emq-native`: look at a node, provision it, run one, and see jobs pass through it.
+"""The command `emq-native`: look at a node, provision it, run one; look at its queues, and work on them.
 
 Exit codes, the same for every command:
 
@@ -22,12 +22,17 @@ __all__ = ["main"]
 
 COMMANDS: Final = {
     "conformance": "emq_native.conformance.command:conformance",
+    "dead": "emq_native.cli.jobs:dead",
     "demo": "emq_native.cli.local:demo",
     "fence": "emq_native.cli.fence:fence",
+    "jobs": "emq_native.cli.jobs:jobs",
     "load": "emq_native.cli.node:load",
     "module-path": "emq_native.cli.node:module_path",
     "probe": "emq_native.cli.node:probe",
+    "queues": "emq_native.cli.jobs:queues",
     "serve": "emq_native.cli.local:serve",
+    "top": "emq_native.cli.top:top",
+    "worker": "emq_native.cli.worker:worker",
 }
 
 EXIT_CODES: Final = """\b
@@ -88,7 +93,7 @@ class Commands(click.Group):
 @click.group("emq-native", cls=Commands, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(MODULE_VERSION, package_name="emq-native", prog_name="emq-native")
 def main() -> None:
-    """A job queue that lives in a Valkey server: look at a node, provision it, run one.
+    """A job queue that lives in a Valkey server: look at a node, provision it, run one; see its queues, work on them.
 
     The node is named by a URL (redis, rediss, valkey, valkeys, unix) as argument, by --url, or by $EMQ_URL.
     """
