@@ -16,13 +16,14 @@ C     := $(wildcard module/src/*.[ch] module/tests/*.[ch])
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test containers soak lint lint-python lint-c format clean distclean need
+.PHONY: help demo test storm containers soak lint lint-python lint-c format clean distclean need
 
 help:
 	@echo 'make demo                      build all, start a Valkey with the module and push real work through it'
 	@echo 'make demo EXECUTOR=scripted    the same by Lua scripts, on a server without the module'
 	@echo 'make test                      C unit tests, fuzz replay and every pytest that needs no container engine'
 	@echo 'make test ARGS="-k claim"      the same, with arguments for pytest'
+	@echo 'make storm                     10,000 jobs while workers and the server are killed all the time, on both executors'
 	@echo 'make containers                tests of the container image (needs a container engine)'
 	@echo 'make soak SECONDS=600          random walks of both executors beside the model; SEED=N repeats one'
 	@echo 'make lint                      ruff, mypy, clang-format, clang-tidy'
@@ -36,6 +37,10 @@ demo: $(VENV)/.server
 test: $(VENV)/.dev
 	$(MAKE) -C module unit fuzz
 	$(BIN)/python -m pytest tests --ignore=tests/containers $(ARGS)
+
+storm: $(VENV)/.dev
+	$(BIN)/python -m tests.storm.storm --executor native $(ARGS)
+	$(BIN)/python -m tests.storm.storm --executor scripted $(ARGS)
 
 containers: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/containers $(ARGS)
