@@ -96,21 +96,6 @@ if ATOMIC:
         assert lab.record("metrics:completed") == {"count": str(len(work.admitted)).encode()}
         assert lab.plain("GET", lab.fence) == executor.identity.encode()
 
-    def test_a_worker_who_waits_while_its_queue_moves_is_sent_after_it(
-        cluster: Cluster, labs: list[Lab], executor: Executor
-    ) -> None:
-        if executor is SCRIPTED:
-            return  # EMQ.NEXT is native only
-        lab, number = labs[0], slot_of(labs[0].name)
-        waiter = lab.connect(2)
-        waiter.send("EMQ.NEXT", lab.q, LEASE, "BLOCK", 60_000)
-        until(lambda: lab.info("clients")["blocked_clients"] == "1", "the worker waits")
-        migrate(cluster, number, *cluster.nodes[:2])
-        assert waiter.read() == Error(f"MOVED {number} 127.0.0.1:{cluster.nodes[1].port}")
-        follow(lab, cluster.nodes[1])
-        assert lab.send("enqueue", lab.a, "p") == 1
-        assert lab.send("next", LEASE, "BLOCK", 60_000) == [[], [[lab.a.encode(), b"p", 1, None]], None]
-
 
 def test_a_queue_whose_clients_are_stopped_moves_key_by_key(
     cluster: Cluster, labs: list[Lab], executor: Executor
