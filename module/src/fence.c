@@ -12,10 +12,6 @@ void emq_fence_load(ValkeyModuleCtx *ctx) {
     cluster = ValkeyModule_GetContextFlags(ctx) & VALKEYMODULE_CTX_FLAGS_CLUSTER;
 }
 
-bool emq_fence_in_cluster(void) {
-    return cluster;
-}
-
 const char *emq_fence_last(void) {
     return last;
 }

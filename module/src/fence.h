@@ -10,9 +10,6 @@
 /* Learns whether the server is in cluster mode, where each queue has a fence of its own. */
 void emq_fence_load(ValkeyModuleCtx *ctx);
 
-/* Whether the server is in cluster mode. */
-bool emq_fence_in_cluster(void);
-
 /* Refuses unless the fence is this module's identity. */
 bool emq_fence_check(emq_call *call);
 

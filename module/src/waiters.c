@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "bridge.h"
-#include "fence.h"
 
 #define LINES (1u << (EMQ_SOURCES + 1)) /* by what is waited for */
 #define NEVER INT64_MAX
@@ -280,18 +279,20 @@ typedef struct looking {
     bool answered;
 } looking;
 
-/* In a cluster a slot may be on its way to another node: then nothing is taken, and what is asked next is redirected. */
-static bool is_served_here(emq_call *call) {
-    if (!emq_fence_in_cluster()) return true;
-    ValkeyModuleCallReply *reply = ValkeyModule_Call(call->ctx, "EXISTS", "s", call->argv[1]);
+/* Whether the server would let the client write now, had it just asked: that a slot is not on its way to another node, that
+ * there are enough replicas, that the disk works. */
+static bool may_write(emq_call *call) {
+    ValkeyModuleCallReply *reply = ValkeyModule_Call(call->ctx, "ZREM", "DSss", call->argv[1], call->argv[1]); /* a dry run */
+    bool refused = reply && ValkeyModule_CallReplyType(reply) == VALKEYMODULE_REPLY_ERROR;
     if (reply) ValkeyModule_FreeCallReply(reply);
-    return reply;
+    return !refused;
 }
 
+/* Who may not write is told nothing, asks again, and is refused or sent on by the server itself. */
 static void look(emq_call *call, void *data) {
     looking *looks = data;
     call->args = looks->waiter->args;
-    if (is_served_here(call)) {
+    if (may_write(call)) {
         looks->answered = emq_next_again(call, looks->waiter->cut_ms, &looks->waiter->verdicts);
     } else {
         emq_next_nothing(call, &looks->waiter->verdicts);

@@ -133,6 +133,19 @@ def test_a_waiter_that_leaves_during_a_pause_leaves_its_turn_to_the_next(lab: La
     assert second.answer() == jobs(job(lab.a))
 
 
+def test_a_server_that_lost_its_replicas_gives_out_no_job(lab: Lab) -> None:
+    """What it would refuse to one who asks it does not do for one who waits."""
+    told, waiter = waiters(lab, 2)
+    lab.send("schedule", lab.a, "payload", "IN", 100)
+    assert told.answer() == NOTHING
+    config(lab, "min-replicas-to-write", 1)
+    assert waiter.answer() == NOTHING
+    assert list(lab.scores("schedule")) == [lab.a]
+    assert lab.send("next", LEASE, wire=waiter.wire) == Error("NOREPLICAS Not enough good replicas to write.")
+    config(lab, "min-replicas-to-write", 0)
+    assert lab.send("next", LEASE, wire=waiter.wire) == jobs(job(lab.a))
+
+
 def test_a_waiter_outlives_a_flush(lab: Lab) -> None:
     told, waiter = waiters(lab, 2)
     lab.send("schedule", lab.a, "payload", "IN", 50)
