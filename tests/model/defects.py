@@ -16,7 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.model.model import Call, Hash, Model, row
+from tests.model.data import Hash
+from tests.model.model import Call, Model, row
 
 from emq_native.executors import SCRIPTED
 

@@ -16,7 +16,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.model.model import VERBS, Fields, Hash, List, Members, Model, Refusal, Value, Zset, num
+from tests.model.data import Hash, List, Members, Value, Zset
+from tests.model.model import Fields, Model, Refusal, num
+from tests.model.words import VERBS
 
 from emq_native.conformance import audit
 from emq_native.conformance.wire import Error, Map, Reply, Wire, WireLost, Word, encode

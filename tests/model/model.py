@@ -8,6 +8,9 @@ there. Time is an argument. What is answered:
     map       list of its names and values in turn, Fields when their order is not promised
     refusal   Refusal
 
+All verbs that touch data are here, but those that make and carry flows and NEXT. Parents are told of the ends of their
+children.
+
 A refusal is raised before the first write, or the model itself is wrong (AssertionError).
 """
 
@@ -19,135 +22,13 @@ from dataclasses import dataclass
 from functools import cache
 from inspect import signature
 
-M = 2**53 - 1
-MEMBERS, DROP, ROUND, SCAN, UP, WAKE, LANES = 10_000, 1_000, 1_000, 10_000, 8, 64, 10_000
+from tests.model.data import Hash, List, Members, Plain, Value, Zset
+from tests.model.words import VERBS, M, Refused, Words, read
 
-
-class Zset(dict):  # member -> score
-    pass
-
-
-class Hash(dict):  # field -> value
-    pass
-
-
-class List(list):
-    pass
-
-
-class Members(set):
-    pass
-
-
-Value = Zset | Hash | List | Members | bytes
-
-
-class Fields(dict):
-    """A map whose order is not promised."""
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """An error reply, word by word."""
-
-    text: str
-
-
-class _Refused(Exception):
-    pass
-
+DROP, ROUND, SCAN, UP, WAKE, LANES = 1_000, 1_000, 10_000, 8, 64, 10_000
 
 WRONGTYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
 NOT_ACTIVE = "EMQSTATE job is not active"
-
-# Sections 3.1 and 4: names and ids.
-
-_QUEUE_KEY = re.compile(rb"emq:\{([A-Za-z0-9._-]{1,128})\}")
-_NAMES = {
-    "group": (re.compile(rb"[A-Za-z0-9._-]{1,64}"), "ERR group must be 1 to 64 of A-Z a-z 0-9 . _ -"),
-    "name": (re.compile(rb"[A-Za-z0-9._-]{1,128}"), "ERR name must be 1 to 128 of A-Z a-z 0-9 . _ -"),
-}
-_DIGITS = re.compile(rb"[0-9A-Za-z]{11}")
-_DECIMAL = re.compile(rb"0|[1-9][0-9]*")
-_INTEGER = re.compile(rb"0|-?[1-9][0-9]*")
-
-
-def id_error(text: bytes) -> str | None:
-    """What the job gate says to a text, None when it is a job id."""
-    if text[:3] != b"JOB":
-        return "EMQKIND job id must be JOB-namespaced"
-    if len(text) != 14 or not _DIGITS.fullmatch(text[3:]) or text[3:] > b"AzL8n0Y58m7":
-        return "EMQKIND job id must be 14 bytes: JOB and 11 base62 digits"
-    return None
-
-
-# Section 7.1: item -> least, most, and whether now is added to it.
-
-_NUMBERS = {
-    "lease": (1, M, True),
-    "delay": (0, M, True),
-    "in": (0, M, True),
-    "at": (0, M, False),
-    "max": (1, 2**31 - 1, False),
-    "limit": (1, 10_000, False),
-    "keep": (1, 10_000, False),
-    "count": (1, 10_000, False),
-    "every": (1, M, True),
-    "next": (0, M, False),
-    "ceiling": (0, 2**31 - 1, False),
-    "weight": (0, 10_000, False),
-}
-
-# Section 8.1: the grammar after q, and the keys that are tested in step 7 whatever happens. A word in capitals stands
-# for itself, what is in brackets may be left out, the tail in parentheses repeats.
-
-_REAP = "active pending dead metrics:failed"
-_CLAIM, _GCLAIM = "meta pending active", "meta active ring"
-VERBS = {
-    "emq.enqueue": ("job payload", "pending"),
-    "emq.schedule": ("job payload IN|AT ms", "schedule"),
-    "emq.claim": ("lease", _CLAIM),
-    "emq.complete": ("job token [RESULT result]", "active pending metrics:completed"),
-    "emq.retry": ("job token delay max error", "active pending schedule dead metrics:failed"),
-    "emq.delay": ("job token IN|AT ms", "active pending schedule"),
-    "emq.extend": ("job token lease", "active"),
-    "emq.promote": ("[LIMIT limit]", "schedule pending"),
-    "emq.reap": ("[LIMIT limit] [MAX max]", _REAP),
-    "emq.state": ("job", "pending active schedule dead held"),
-    "emq.counts": ("", "pending active schedule dead held lanes metrics:completed metrics:failed"),
-    "emq.peek": ("job", ""),
-    "emq.menqueue": ("(job payload)+", "pending"),
-    "emq.mclaim": ("lease count", _CLAIM),
-    "emq.mcomplete": ("(job token)+", "active pending metrics:completed"),
-    "emq.mextend": ("lease (job token)+", "active"),
-    "emq.genqueue": ("group job payload", "LANE"),
-    "emq.gclaim": ("lease", _GCLAIM),
-    "emq.gwclaim": ("lease", _GCLAIM + " gweight"),
-    "emq.gmclaim": ("lease count", _GCLAIM),
-    "emq.gpause": ("group", "LANE gweight"),
-    "emq.gresume": ("group", "LANE gweight"),
-    "emq.glimit": ("group ceiling", "LANE gweight"),
-    "emq.gweight": ("group weight", "LANE gweight"),
-    "emq.greassign": ("job group", "LANE"),
-    "emq.gdrain": ("group [LIMIT limit]", "LANE"),
-    "emq.greap": ("group [LIMIT limit] [MAX max]", _REAP + " LANE"),
-    "emq.gcounts": ("(group)*", "lanes gactive"),
-    "emq.pause": ("", "meta"),
-    "emq.resume": ("", "meta"),
-    "emq.drain": ("[SCHEDULED] [LIMIT limit]", "pending schedule"),
-    "emq.obliterate": (
-        "[FORCE] [LIMIT limit]",
-        "meta pending active schedule dead held lanes repeat flow:outbox metrics:failed",
-    ),
-    "emq.remove": ("job [FORCE]", "pending active schedule dead held"),
-    "emq.reprocess": ("job", "dead pending"),
-    "emq.update": ("job payload", ""),
-    "emq.progress": ("job text", ""),
-    "emq.log": ("job line [KEEP keep]", ""),
-    "emq.repeat": ("name EVERY every template [AT at]", "repeat REPEAT"),
-    "emq.unrepeat": ("name", "repeat REPEAT"),
-    "emq.fire": ("name next job", "repeat REPEAT pending"),
-}
 
 PLACES = (b"pending", b"active", b"schedule", b"dead", b"held")
 SUBKEYS = (b":logs", b":lock", b":dependencies", b":processed", b":failed", b":unsuccessful")
@@ -164,6 +45,18 @@ KINDS: dict[bytes, type] = {
     **dict.fromkeys((b"lanes", b"paused"), Members),
     **dict.fromkeys((b"glimit", b"gweight", b"gactive", b"meta", b"metrics:completed", b"metrics:failed"), Hash),
 }
+_DECIMAL = re.compile(rb"0|[1-9][0-9]*")
+
+
+class Fields(dict):
+    """A map whose order is not promised."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An error reply, word by word."""
+
+    text: str
 
 
 def num(text: bytes | None) -> int:
@@ -188,73 +81,6 @@ def row(job: bytes) -> bytes:
     return b"job:" + job
 
 
-@dataclass
-class _Words:
-    """A call whose words were found to be in order."""
-
-    name: bytes  # of the queue
-    values: dict[str, bytes]
-    numbers: dict[str, int]
-    members: list[tuple[bytes, ...]]
-
-
-def _read(verb: str, words: Sequence[bytes], now: int) -> _Words:
-    """Steps 1 to 6 of 7.4."""
-    grammar = VERBS[verb][0]
-    fixed_part, _, tail_part = re.fullmatch(r"([^(]*)(\((.*)\).)?", grammar).groups()  # type: ignore[union-attr]
-    options = {option.split()[0]: option.split()[1:] for option in re.findall(r"\[(.*?)\]", fixed_part)}
-    fixed = re.sub(r"\[.*?\]", "", fixed_part).split()
-    tail = tail_part.split() if tail_part else []
-
-    rest = len(words) - 1 - len(fixed)
-    if tail:
-        counts = rest % len(tail) == 0 and rest >= (len(tail) if grammar.endswith("+") else 0)
-    else:
-        counts = rest >= 0 if options else rest == 0
-    if not counts:
-        raise _Refused(f"ERR wrong number of arguments for '{verb}' command")
-    if tail and grammar[-1:] == "+" and rest // len(tail) > MEMBERS:
-        raise _Refused("ERR at most 10000 members in one call")
-    found: list[tuple[str, bytes]] = []  # every word but the words that stand for themselves, from left to right
-    choice = ""
-    for item, word in zip(fixed, words[1:], strict=False):
-        if item.isupper():
-            choice = word.upper().decode("latin-1")
-            if choice not in item.split("|"):
-                raise _Refused("ERR syntax error")
-        else:
-            found.append((choice.lower() if item == "ms" else item, word))
-    after = list(words[1 + len(fixed) :])
-    if tail:
-        found += [(tail[place % len(tail)], word) for place, word in enumerate(after)]
-    given = set()
-    while options and after:
-        option = after.pop(0).upper().decode("latin-1")
-        if option not in options or option in given or len(after) < len(options[option]):
-            raise _Refused("ERR syntax error")
-        given.add(option)
-        found += [(item, after.pop(0)) for item in options[option]] or [(option, b"")]
-
-    queue = _QUEUE_KEY.fullmatch(words[0])
-    if not queue or queue[1] == b"emq":
-        raise _Refused("ERR queue key must be emq:{name}, name of 1 to 128 of A-Z a-z 0-9 . _ -")
-    for item, word in found:
-        if item in _NAMES and not _NAMES[item][0].fullmatch(word):
-            raise _Refused(_NAMES[item][1])
-    numbers = {}
-    for item, word in found:
-        if item in _NUMBERS:
-            least, most, added = _NUMBERS[item]
-            if not _INTEGER.fullmatch(word) or not least <= int(word) <= most - now * added:
-                raise _Refused(f"ERR {item} must be an integer between {least} and {most}")
-            numbers[item] = int(word)
-    for item, word in found:
-        if item == "job" and (error := id_error(word)):
-            raise _Refused(error)
-    members = [tuple(after[at : at + len(tail)]) for at in range(0, len(after), len(tail))] if tail else []
-    return _Words(queue[1], dict(found), numbers, members)
-
-
 class Model:
     """A database. `keys` is all of its data, `published` what went out in the last call, `clocked` the members whose
     score the last call took from the clock."""
@@ -271,9 +97,8 @@ class Model:
         self.published.clear()
         self.clocked.clear()
         try:
-            read = _read(verb, words, now)
-            return self.calls(self, read, now).answer(verb)
-        except _Refused as refused:
+            return self.calls(self, read(verb, words, now), now).answer(verb)
+        except Refused as refused:
             return Refusal(str(refused))
 
     def copy(self) -> Model:
@@ -286,61 +111,7 @@ class Model:
         """A plain command by somebody else, as far as tests need it. One that the server would refuse does nothing."""
         self.published.clear()
         self.clocked.clear()
-        _Plain(self.keys).run(command, key, *words)
-
-
-class _Plain:
-    """The plain commands: the only code that writes. A key that becomes empty is gone."""
-
-    def __init__(self, keys: dict[bytes, Value]) -> None:
-        self.keys = keys
-
-    def run(self, command: str, key: bytes, *words: bytes) -> None:
-        pairs = list(zip(words[::2], words[1::2], strict=False))
-        if command == "DEL":
-            self.keys.pop(key, None)
-        elif command == "SET":
-            self.keys[key] = words[0]
-        elif command == "RENAME":
-            if key in self.keys:
-                self.keys[words[0]] = self.keys.pop(key)
-        elif command == "HSET":
-            self._change(key, Hash, lambda value: value.update(pairs))
-        elif command == "HDEL":
-            self._change(key, Hash, lambda value: [value.pop(field, None) for field in words])
-        elif command == "ZADD":
-            self._change(key, Zset, lambda value: value.update((member, int(score)) for score, member in pairs))
-        elif command == "ZREM":
-            self._change(key, Zset, lambda value: [value.pop(member, None) for member in words])
-        elif command == "SADD":
-            self._change(key, Members, lambda value: value.update(words))
-        elif command == "SREM":
-            self._change(key, Members, lambda value: value.difference_update(words))
-        elif command == "RPUSH":
-            self._change(key, List, lambda value: value.extend(words))
-        elif command == "LPUSH":
-            self._change(key, List, lambda value: [value.insert(0, word) for word in words])
-        elif command == "LREM":  # 1: the first one, 0: all
-            self._change(key, List, lambda value: self._remove(value, words[1], words[0] == b"0"))
-        elif command == "LTRIM":
-            first, last = int(words[0]), int(words[1])
-            self._change(key, List, lambda value: value.__setitem__(slice(None), value[first : last + 1 or None]))
-        else:
-            raise AssertionError(f"the model has no plain {command}")
-
-    def _change(self, key: bytes, kind: type, change: Callable[..., object]) -> None:
-        value = self.keys.setdefault(key, kind())
-        if type(value) is kind:
-            change(value)
-            if not value:
-                del self.keys[key]
-
-    @staticmethod
-    def _remove(value: list[bytes], item: bytes, every: bool) -> None:
-        while item in value:
-            value.remove(item)
-            if not every:
-                return
+        Plain(self.keys).run(command, key, *words)
 
 
 Row = Hash | None
@@ -349,10 +120,10 @@ Row = Hash | None
 class Call:
     """One call of one verb on one queue: the checks, reads and writes of 8.0, and the verbs of 8.2 to 8.6."""
 
-    def __init__(self, model: Model, words: _Words, now: int) -> None:
+    def __init__(self, model: Model, words: Words, now: int) -> None:
         self.model = model
         self.keys = model.keys
-        self.effects = _Plain(model.keys)
+        self.effects = Plain(model.keys)
         self.name = words.name
         self.base = b"emq:{" + words.name + b"}:"
         self.value = words.values
@@ -415,7 +186,7 @@ class Call:
 
     def refuse(self, text: str) -> None:
         assert not self.wrote, f"refused after a write: {text}"
-        raise _Refused(text)
+        raise Refused(text)
 
     def see(self, key: bytes, kind: type | None = None) -> None:
         value = self.keys.get(self.base + key)

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 
+from tests.model.data import Hash, List, Zset
 from tests.model.machine import BEGIN, FAR, LEAP, QUEUES, Command, Divergence, Machine, Step, play, show, shrink
-from tests.model.model import KINDS, PLACES, SUBKEYS, VERBS, Hash, List, Model, Refusal, Zset, lane, row
+from tests.model.model import KINDS, PLACES, SUBKEYS, Model, Refusal, lane, row
+from tests.model.words import VERBS
 
 LENGTH = 300
 
@@ -53,15 +55,12 @@ STALE_TOKENS = (b"0", b"1", b"2", b"3", b"4", b"01", b"", b"x", b"90071992547409
 
 LIKINGS = {
     **dict.fromkeys(VERBS, 3),
-    **dict.fromkeys(("emq.enqueue", "emq.genqueue", "emq.complete", "emq.claim", "emq.gclaim", "emq.reap"), 8),
+    **dict.fromkeys(("emq.enqueue", "emq.genqueue", "emq.complete", "emq.claim", "emq.gclaim", "emq.reap"), 9),
     **dict.fromkeys(("emq.retry", "emq.delay", "emq.promote", "emq.schedule", "emq.mclaim", "emq.gmclaim"), 6),
-    **dict.fromkeys(
-        ("emq.menqueue", "emq.gwclaim", "emq.mcomplete", "emq.glimit", "emq.greap", "emq.extend", "emq.fire"), 5
-    ),
-    **dict.fromkeys(("emq.resume", "emq.gresume"), 4),
-    **dict.fromkeys(
-        ("emq.gdrain", "emq.pause", "emq.state", "emq.peek", "emq.counts", "emq.log", "emq.progress", "emq.update"), 2
-    ),
+    **dict.fromkeys(("emq.menqueue", "emq.gwclaim", "emq.mcomplete", "emq.greap", "emq.fire", "emq.greassign"), 5),
+    **dict.fromkeys(("emq.resume", "emq.gresume", "emq.glimit", "emq.gdrain", "emq.repeat", "emq.log"), 2),
+    **dict.fromkeys(("emq.state", "emq.peek", "emq.counts"), 2),
+    **dict.fromkeys(("emq.pause", "emq.gpause", "emq.gweight", "emq.update", "emq.progress"), 1),
     **dict.fromkeys(("emq.drain", "emq.obliterate", "emq.remove"), 1),
 }
 # They meet stale entries.
@@ -91,7 +90,7 @@ class Walk:
         self.groups = GROUPS[: choose((1, 2, 4))]
         self.wrong_words = choose((0, 0.02, 0.05))
         self.harmless = choose((0.04, 0.08, 0.15))
-        self.harm = choose((0.04, 0.12)) if damage else 0
+        self.harm = choose((0.06, 0.15)) if damage else 0
         self.harms = [
             harm
             for harm in (
@@ -418,6 +417,9 @@ class Walk:
                 (b"floor", b"x", b"-1", b"1", b"2", b"01"),
                 (b"reaped", b"1", b"2", b"x"),
                 (b"group", *GROUPS),
+                (b"parent", job, *JOBS, *PARENTS, b"ghost"),
+                (b"parent_queue", b"orders", b"orders.eu", b"no name"),
+                (b"parent_policy", b"fp", b"id", b"ID"),
             )
         )
         if self.likely(0.15):
