@@ -7,7 +7,7 @@
 
 #include "fence.h"
 #include "reply.h"
-#include "waiters.h"
+#include "lines.h"
 
 /* EMQ.VERSION [queue] */
 void cmd_version(emq_call *call) {
@@ -85,7 +85,7 @@ void emq_about_info(ValkeyModuleInfoCtx *info, int for_crash_report) {
     ValkeyModule_InfoAddFieldCString(info, "identity", EMQ_IDENTITY);
     ValkeyModule_InfoAddFieldCString(info, "fence_last_seen", emq_fence_last());
     ValkeyModule_InfoAddFieldULongLong(info, "calls", emq_calls);
-    ValkeyModule_InfoAddFieldULongLong(info, "waiters", emq_waiters.waiters);
-    ValkeyModule_InfoAddFieldULongLong(info, "wakes", emq_waiters.wakes);
-    ValkeyModule_InfoAddFieldULongLong(info, "batons", emq_waiters.batons);
+    ValkeyModule_InfoAddFieldULongLong(info, "waiters", emq_lines.waiters);
+    ValkeyModule_InfoAddFieldULongLong(info, "wakes", emq_lines.wakes);
+    ValkeyModule_InfoAddFieldULongLong(info, "batons", emq_lines.batons);
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "waiters.h"
+#include "lines.h"
 
 /* What the place of a job that is added makes ready, by the end of its name. */
 static const struct listing {
@@ -23,7 +23,7 @@ static bool takes_away(const char *event) {
 
 static int on_keyspace_event(ValkeyModuleCtx *ctx, int type, const char *event, ValkeyModuleString *name) {
     (void)type;
-    if (!emq_waiters_any()) return VALKEYMODULE_OK;
+    if (!emq_lines_any()) return VALKEYMODULE_OK;
     size_t length;
     const char *key = ValkeyModule_StringPtrLen(name, &length);
     const char *brace = length > 5 && memcmp(key, "emq:{", 5) == 0 ? memchr(key, '}', length) : NULL;
@@ -32,7 +32,7 @@ static int on_keyspace_event(ValkeyModuleCtx *ctx, int type, const char *event, 
     for (size_t i = 0; i < sizeof listings / sizeof *listings; i++) {
         const char *suffix = listings[i].suffix;
         if (suffix_length != strlen(suffix) || memcmp(brace + 1, suffix, suffix_length) != 0) continue;
-        emq_waiters_ready(ctx, key, queue_length, listings[i].ready);
+        emq_lines_ready(ctx, key, queue_length, listings[i].ready);
     }
     return VALKEYMODULE_OK;
 }
@@ -40,13 +40,13 @@ static int on_keyspace_event(ValkeyModuleCtx *ctx, int type, const char *event, 
 static void on_swap(ValkeyModuleCtx *ctx, ValkeyModuleEvent event, uint64_t subevent, void *data) {
     (void)event, (void)subevent;
     const ValkeyModuleSwapDbInfo *swap = data;
-    emq_waiters_swapped(ctx, swap->dbnum_first);
-    emq_waiters_swapped(ctx, swap->dbnum_second);
+    emq_lines_swapped(ctx, swap->dbnum_first);
+    emq_lines_swapped(ctx, swap->dbnum_second);
 }
 
 static void on_cron(ValkeyModuleCtx *ctx, ValkeyModuleEvent event, uint64_t subevent, void *data) {
     (void)event, (void)subevent, (void)data;
-    emq_waiters_tick(ctx);
+    emq_lines_tick(ctx);
 }
 
 bool emq_bridge_load(ValkeyModuleCtx *ctx) {

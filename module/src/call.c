@@ -6,7 +6,7 @@
 #include "effects.h"
 #include "fence.h"
 #include "lanes.h"
-#include "waiters.h"
+#include "lines.h"
 
 uint64_t emq_calls;
 
@@ -55,13 +55,13 @@ void emq_call_settle(emq_call *call) {
 static void begin(emq_call *call) {
     call->now_ms = ValkeyModule_CachedMicroseconds() / 1000;
     emq_store_open(call);
-    emq_waiters_hold();
+    emq_lines_hold();
 }
 
 static void end(emq_call *call) {
     emq_call_settle(call);
     emq_store_close(call);
-    emq_waiters_release(call->ctx);
+    emq_lines_release(call->ctx);
 }
 
 int emq_call_run(const emq_command *command, ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc) {

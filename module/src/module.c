@@ -6,6 +6,7 @@
 #include "bridge.h"
 #include "command.h"
 #include "fence.h"
+#include "lines.h"
 #include "valkey_api.h"
 #include "waiters.h"
 #include "wire.h"
@@ -52,6 +53,7 @@ int ValkeyModule_OnLoad(ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int arg
                                            VALKEYMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED);
     emq_words_make();
     emq_fence_load(ctx);
+    emq_lines_load();
     if (!emq_commands_register(ctx) || !emq_waiters_load(ctx) || !emq_bridge_load(ctx)) return VALKEYMODULE_ERR;
     if (ValkeyModule_RegisterInfoFunc(ctx, emq_about_info) != VALKEYMODULE_OK) return VALKEYMODULE_ERR;
     ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_NOTICE, "emq " EMQ_MODULE_VERSION " serves " EMQ_IDENTITY);

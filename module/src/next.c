@@ -12,6 +12,7 @@
 #include "fence.h"
 #include "flows.h"
 #include "lanes.h"
+#include "lines.h"
 #include "reply.h"
 #include "steps.h"
 #include "transitions.h"
@@ -161,7 +162,7 @@ static void take_steps(emq_call *call, next_round *round) {
 static int64_t first_due(emq_call *call, emq_queue_key place) {
     double score;
     if (!emq_store_first_score(call, emq_store_key(call, place), &score)) return INT64_MAX;
-    return emq_waiters_instant(score);
+    return emq_lines_instant(score);
 }
 
 /* The first instant at which a later round could find more than this one did. */
@@ -176,7 +177,7 @@ static int64_t cut(emq_call *call, int64_t latest_ms) {
 static void note(emq_call *call, const next_round *round) {
     static const emq_queue_key listings[EMQ_SOURCES] = {[EMQ_FLAT] = EMQ_PENDING, [EMQ_LANE] = EMQ_RING};
     const emq_args *args = &call->args;
-    if (!emq_waiters_here(call)) return;
+    if (!emq_lines_here(call)) return;
     unsigned known = 0, ready = 0;
     for (int i = 0; i < args->sources; i++) {
         emq_source source = args->from[i];
@@ -188,7 +189,7 @@ static void note(emq_call *call, const next_round *round) {
         known |= EMQ_READY_DUE;
         if (first_due(call, EMQ_SCHEDULE) <= call->now_ms) ready |= EMQ_READY_DUE;
     }
-    emq_waiters_note(call, known, ready);
+    emq_lines_note(call, known, ready);
 }
 
 static void reply(emq_call *call, const emq_verdicts *verdicts, emq_vector *taken) {

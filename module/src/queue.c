@@ -6,7 +6,7 @@
 #include "purge.h"
 #include "reply.h"
 #include "steps.h"
-#include "waiters.h"
+#include "lines.h"
 
 /* EMQ.PAUSE queue */
 void cmd_pause(emq_call *call) {
@@ -19,7 +19,7 @@ void cmd_pause(emq_call *call) {
 /* EMQ.RESUME queue */
 void cmd_resume(emq_call *call) {
     emq_hash_take(call, emq_store_key(call, EMQ_META), emq_words[EMQ_W_PAUSED]);
-    emq_waiters_resume(call);
+    emq_lines_resume(call);
     emq_reply_integer(call, 1);
 }
 
