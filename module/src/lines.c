@@ -324,7 +324,7 @@ void emq_lines_tick(ValkeyModuleCtx *ctx) {
     }
     deferred = false;
     emq_waited *last = last_queue;
-    for (int i = 0; i < PROBED_PER_TICK; i++) {
+    for (int left = PROBED_PER_TICK; left > 0 && first_queue; left--) {
         emq_waited *queue = first_queue;
         probe(ctx, queue);
         unlink_queue(queue);
