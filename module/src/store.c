@@ -196,7 +196,7 @@ void emq_store_lowest(emq_call *call, emq_key *key, double ceiling, size_t most,
 
 bool emq_store_first_score(emq_call *call, emq_key *key, double *score) {
     ValkeyModuleKey *handle = emq_store_handle(call, key);
-    if (emq_store_length(call, key) == 0) return false;
+    if (ValkeyModule_KeyType(handle) != VALKEYMODULE_KEYTYPE_ZSET) return false;
     ValkeyModule_ZsetFirstInScoreRange(handle, VALKEYMODULE_NEGATIVE_INFINITE, VALKEYMODULE_POSITIVE_INFINITE, 0, 0);
     ValkeyModule_FreeString(NULL, ValkeyModule_ZsetRangeCurrentElement(handle, score));
     ValkeyModule_ZsetRangeStop(handle);

@@ -111,7 +111,7 @@ void emq_store_fields(emq_call *call, emq_queue_key hash, emq_vector *fields);
 /* Members of a sorted set with score <= ceiling, kept, lowest first, at most that many. */
 void emq_store_lowest(emq_call *call, emq_key *key, double ceiling, size_t most, emq_vector *members);
 
-/* Whether a sorted set has a first member, and its score. */
+/* Whether a key is a sorted set, so that it has a first member; and its score. */
 bool emq_store_first_score(emq_call *call, emq_key *key, double *score);
 
 /* A stored number, read leniently: 0 when the string is NULL or no plain decimal that a double holds exactly. */

@@ -271,6 +271,18 @@ def test_a_poisoned_head_is_answered_as_a_fault(lab: Lab) -> None:
     lab.plain("DEL", lab.row(lab.a), lab.key("pending"))
 
 
+@pytest.mark.parametrize("place", ["pending", "ring", "schedule", "active", "meta"])
+@pytest.mark.parametrize("kind", ["SET", "SADD"])
+def test_a_place_of_another_kind_is_a_fault_while_another_waits(lab: Lab, place: str, kind: str) -> None:
+    waiter = Waiter(lab, "BLOCK", HOUR, "FROM", "FLAT", "PROMOTE", 1)
+    lab.plain(kind, lab.key(place), "x")
+    fault = jobs(fault="WRONGTYPE Operation against a key holding the wrong kind of value")
+    assert lab.send("NEXT", LEASE, "BLOCK", HOUR) == fault
+    lab.plain("DEL", lab.key(place))
+    lab.send("ENQUEUE", lab.a, "payload")
+    assert waiter.answer() in (jobs(job(lab.a)), fault)
+
+
 def test_a_waiter_is_told_that_a_job_will_be_due_and_comes_back_for_it(lab: Lab) -> None:
     waiter = Waiter(lab, "BLOCK", HOUR)
     lab.send("schedule", lab.a, "payload", "IN", 300)
