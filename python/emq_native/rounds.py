@@ -66,7 +66,7 @@ class Rounds:
         )
         (answer,) = yield [transition]
         if settlings and isinstance(answer, Refused) and not isinstance(answer, FenceRefused):
-            # One that is refused refuses all. One by one, the others go through.
+            # One that is refused refuses all. By themselves, the others go through.
             step = yield from settle(settlings)
             return Step(step.settled, [], answer.text)
         return _value(answer)  # type: ignore[no-any-return]
@@ -74,14 +74,17 @@ class Rounds:
     def _scripted(self, count: int, settlings: Sequence[Settling], wait: bool) -> Round:
         sweep: list[Transition[Any]] = [t.Reap(SWEEP, max_attempts=self.max_attempts), t.Promote(SWEEP)]
         first, *others = self.sources
-        answers = yield [*settlings, *sweep, *self._claims(first, count)]
-        done = len(settlings)
-        settled = _words(settlings, answers[:done])
+        settled, answers = yield from _settle(settlings, [*sweep, self._claim(first, count)])
         jobs: list[Job] = []
-        fault = _take(answers[done:], jobs)
+        fault = _take(answers, jobs)
+        if first == "lanes" and 0 < len(jobs) < count:
+            fault = (yield from self._more_of_lanes(count, jobs)) or fault
         for source in others:
-            if len(jobs) < count:
-                fault = _take((yield self._claims(source, count - len(jobs))), jobs) or fault
+            before = len(jobs)
+            if before < count:
+                fault = _take((yield [self._claim(source, count - before)]), jobs) or fault
+            if source == "lanes" and before < len(jobs) < count:
+                fault = (yield from self._more_of_lanes(count, jobs)) or fault
         if jobs:
             self.pause = SHORTEST_PAUSE_S
         elif wait and not fault and not settled:
@@ -89,16 +92,42 @@ class Rounds:
             self.pause = SHORTEST_PAUSE_S if _value(answer) else min(self.pause * 2, LONGEST_PAUSE_S)
         return Step(settled, jobs, fault)
 
-    def _claims(self, source: Source, count: int) -> list[Transition[Any]]:
-        if source == "flat":
-            return [t.ClaimMany(self.lease, count)]
-        return [t.ClaimFair(self.lease) for _ in range(count)]
+    def _claim(self, source: Source, count: int) -> Transition[Any]:
+        return t.ClaimMany(self.lease, count) if source == "flat" else t.ClaimFair(self.lease)
+
+    def _more_of_lanes(self, count: int, jobs: list[Job]) -> Generator[Batch, list[Any], str | None]:
+        """Each claim serves one job of the lane whose turn it is; where one came, more may."""
+        return _take((yield [t.ClaimFair(self.lease) for _ in range(count - len(jobs))]), jobs)
 
 
 def settle(settlings: Sequence[Settling]) -> Round:
     """Settle and take nothing."""
-    answers = yield list(settlings)
-    return Step(_words(settlings, answers), [])
+    words, _ = yield from _settle(settlings, [])
+    return Step(words, [])
+
+
+def _settle(
+    settlings: Sequence[Settling], further: Sequence[Transition[Any]]
+) -> Generator[Batch, list[Any], tuple[list[Word], list[Any]]]:
+    """Settle by single transitions, but all plain completions by one, and carry further ones in the same round trip.
+
+    Returns the words of the settlings and the answers of the further ones.
+    """
+    plain = [each for each in settlings if isinstance(each, t.Complete) and each.result is None]
+    if len(plain) < 2:
+        answers = yield [*settlings, *further]
+        return _words(settlings, answers[: len(settlings)]), answers[len(settlings) :]
+    others = [each for each in settlings if not (isinstance(each, t.Complete) and each.result is None)]
+    many = t.CompleteMany([each.job for each in plain if isinstance(each.job, Job)])
+    answer, *answers = yield [many, *others, *further]
+    if isinstance(answer, Refused) and not isinstance(answer, FenceRefused):
+        # One that is refused refuses all. One by one, the others go through.
+        completed = iter(_words(plain, (yield plain)))
+    else:
+        completed = iter(_value(answer))
+    rest = iter(_words(others, answers[: len(others)]))
+    words = [next(completed if isinstance(each, t.Complete) and each.result is None else rest) for each in settlings]
+    return words, answers[len(others) :]
 
 
 def _words(settlings: Sequence[Settling], answers: Sequence[Any]) -> list[Word]:

@@ -23,9 +23,9 @@ def run(*workers: Worker) -> None:
 
     When one ends by an error, the others are stopped. Raises that error.
     """
-    left = len(workers)
+    left, stops = len(workers), 0
+    ended, ring = os.pipe()
     with bell() as (reader, rung):
-        ended, ring = os.pipe()
         for worker in workers:
             worker._at_end.append(lambda: os.write(ring, b"e"))
             worker.start()
@@ -34,12 +34,16 @@ def run(*workers: Worker) -> None:
             stop = reader in ready and rung()
             if ended in ready:
                 left -= len(os.read(ended, left))
-                stop = stop or any(worker._error is not None for worker in workers)
+                stop = stop or (left > 0 and any(worker._error is not None for worker in workers))
             if stop:
+                stops += 1
                 for worker in workers:
                     worker.stop()
-        os.close(ended)
-        os.close(ring)
+            if stops > 1:
+                # At once: also without waiting for a thread that is about to answer.
+                return
+    os.close(ended)
+    os.close(ring)
     for worker in workers:
         worker.join()
 

@@ -101,8 +101,8 @@ _LINES: Final[dict[Word, tuple[int, str]]] = {
 
 
 def tell_settled(verdicts: Sequence[Verdict], words: Sequence[Word]) -> None:
-    """Log what became of settlings."""
-    if not logger.isEnabledFor(logging.ERROR):
+    """Log what became of settlings; without words, there was no answer."""
+    if not words or not logger.isEnabledFor(logging.ERROR):
         return
     for verdict, word in zip(verdicts, words, strict=True):
         job = verdict.hold.job
