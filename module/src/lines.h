@@ -53,7 +53,7 @@ void emq_lines_note(emq_call *call, unsigned known, unsigned ready);
 void emq_lines_resume(emq_call *call);
 
 /* Something of a queue may have become ready, in the context's database. EMQ_READY_DUE: its schedule got an entry. */
-void emq_lines_ready(ValkeyModuleCtx *ctx, const char *queue, size_t length, unsigned ready);
+void emq_lines_ready(ValkeyModuleCtx *ctx, const char *name, size_t length, unsigned ready);
 
 /* The content of a database was exchanged for another. */
 void emq_lines_swapped(ValkeyModuleCtx *ctx, int db);
