@@ -89,8 +89,9 @@ static emq_verdict end(emq_call *call, const emq_ending *ending) {
 
 static emq_verdicts end_all(emq_call *call) {
     emq_verdicts verdicts = {NULL, 0};
-    if (call->args.endings) verdicts.list = ValkeyModule_Alloc((size_t)call->args.settle);
     emq_ending ending;
+    if (!call->args.endings) return verdicts;
+    verdicts.list = ValkeyModule_Alloc((size_t)call->args.settle);
     for (int at = call->args.endings; emq_endings_next(call, &at, &ending);) verdicts.list[verdicts.count++] = (uint8_t)end(call, &ending);
     return verdicts;
 }
