@@ -57,7 +57,11 @@ return {redis.call('TIME'), cjson.encode(keys)}
 
 
 class Divergence(AssertionError):
-    """An executor, the model and the auditor do not agree, or a server is gone."""
+    """Two of the three, or the auditor, do not agree, or a server is gone. It begins with who is to blame."""
+
+    @property
+    def blamed(self) -> str:
+        return str(self).partition(":")[0]
 
 
 def verb_of(command: Command) -> str | None:
@@ -310,7 +314,7 @@ class Machine:
             snapshot = {key: audit.Key(names[type(value)], _plainly(value), None) for key, value in keys.items()}
             lowered = {group.decode() for group in self._lowered[queue]}
             if findings := audit.examine(snapshot, lowered=lowered):
-                raise Divergence("\n".join(["the audit finds", *(f"  {finding}" for finding in findings)]))
+                raise Divergence("\n".join(["audit: the laws are broken", *(f"  {finding}" for finding in findings)]))
 
 
 def _lowers(step: Step, queue: bytes, group: bytes) -> bool:
@@ -324,10 +328,10 @@ def _plainly(value: Value) -> audit.Value:
 
 
 def play(machine: Machine, steps: Sequence[Step], protocol: int, *, damaged: bool) -> tuple[int, Divergence] | None:
-    """Play steps from the beginning: where and how it failed, or None."""
+    """Play steps from the beginning: how many led to a failure, and to which, or None."""
     machine.reset(protocol)
     machine.damaged = damaged
-    for number, step in enumerate(steps):
+    for number, step in enumerate(steps, 1):
         try:
             machine.step(step)
         except Divergence as divergence:
@@ -335,18 +339,23 @@ def play(machine: Machine, steps: Sequence[Step], protocol: int, *, damaged: boo
     return None
 
 
-def shrink(machine: Machine, steps: list[Step], protocol: int, *, damaged: bool, seconds: float = 60) -> list[Step]:
-    """Fewer steps that still fail, by leaving out ever smaller parts for as long as there is time."""
+def shrink(
+    machine: Machine, steps: list[Step], protocol: int, found: Divergence, *, seconds: float
+) -> tuple[list[Step], Divergence]:
+    """Fewer steps that lead to a failure of the same kind, by leaving out ever smaller parts while there is time.
+
+    Without the steps before them, later ones may do damage, which is of no interest unless the audit is.
+    """
     deadline = time.monotonic() + seconds
     part = max(1, len(steps) // 2)
     while part and time.monotonic() < deadline:
         at = 0
         while at < len(steps) and time.monotonic() < deadline:
             fewer = steps[:at] + steps[at + part :]
-            failed = play(machine, fewer, protocol, damaged=damaged)
-            if failed:
-                steps = fewer[: failed[0] + 1]
+            failed = play(machine, fewer, protocol, damaged=found.blamed != "audit")
+            if failed and failed[1].blamed == found.blamed:
+                steps, found = fewer[: failed[0]], failed[1]
             else:
                 at += part
         part //= 2
-    return steps
+    return steps, found

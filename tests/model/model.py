@@ -23,7 +23,7 @@ from functools import cache
 from inspect import signature
 
 from tests.model.data import Hash, List, Members, Plain, Value, Zset
-from tests.model.words import VERBS, M, Refused, Words, read
+from tests.model.words import VERBS, M, Refused, Words, id_error, read
 
 DROP, ROUND, SCAN, UP, WAKE, LANES = 1_000, 1_000, 10_000, 8, 64, 10_000
 
@@ -200,6 +200,8 @@ class Call:
                 self.see(key)
 
     def peek(self, job: bytes) -> Row:
+        if id_error(job):  # listed by others: no job, whatever the key of that name is
+            return None
         self.see(row(job), Hash)
         return Hash(self.fields(row(job))) if self.exists(row(job)) else None
 
@@ -841,16 +843,20 @@ class Call:
             self.refuse("EMQSTATE active jobs present")
         limit = self.number.get("limit", 1000)
         planned: list[tuple[bytes, bytes]] = []
-        lanes = (lane(group) for group in sorted(self.names(b"lanes")))
-        for p in (b"active", b"pending", *lanes, b"schedule", b"dead", b"held"):
-            if len(planned) < limit:  # a lane that is not reached is not looked at
-                self.see_lane(group_of(p))
-                planned += [(p, job) for job in self.first(p, len(planned))]
+        reached: list[bytes] = []  # a lane that is not reached is not looked at
+        for p in (b"active", b"pending", *map(lane, sorted(self.names(b"lanes"))), b"schedule", b"dead", b"held"):
+            group = group_of(p)
+            if len(planned) < limit and group is not None:
+                self.see_lane(group)
+                reached.append(group)
+            planned += [(p, job) for job in self.first(p, len(planned))]
         names = self.order(b"repeat")[: limit - len(planned)]
         checked = self.seen_to_go(planned)
         if not planned and not names and self.exists(b"flow:outbox") and not force:
             self.refuse("EMQSTATE flow outbox is not empty")
         self.purge(checked)
+        for group in reached:
+            self.tune(group)  # also one that was listed without a backlog
         for name in names:
             self.write("ZREM", b"repeat", name)
             self.write("DEL", b"repeat:" + name)

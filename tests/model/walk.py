@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from tests.model.data import Hash, List, Zset
-from tests.model.machine import BEGIN, FAR, LEAP, QUEUES, Command, Divergence, Machine, Step, play, show, shrink
+from tests.model.machine import BEGIN, FAR, LEAP, QUEUES, Command, Divergence, Machine, Step, show, shrink
 from tests.model.model import KINDS, PLACES, SUBKEYS, Model, Refusal, lane, row
 from tests.model.words import VERBS
 
@@ -100,6 +100,7 @@ class Walk:
                 self.break_row,
                 self.list_twice,
                 self.list_ghost,
+                self.list_lane,
                 self.break_ring,
             )
             if self.random.random() < 0.6
@@ -435,6 +436,9 @@ class Walk:
         place = self.random.choice(self.there())
         return [self.plain("ZADD", place, self.random.choice((b"0", b"1")), ghost) for ghost in ghosts]
 
+    def list_lane(self) -> Step:
+        return [self.plain("SADD", b"lanes", self.random.choice(GROUPS))]
+
     def there(self) -> list[bytes]:
         """Places that are there or may be made by hand; an empty lane may not, or the ring would be wrong."""
         lanes = [lane(group) for group in self.groups if self.value(lane(group), Zset)]
@@ -509,8 +513,7 @@ def walk(machine: Machine, seed: int, length: int = LENGTH, *, seconds: float = 
     except Divergence as divergence:
         report = [f"seed {seed} (make soak SEED={seed}), step {len(steps)}: {divergence}"]
         if seconds > 0:
-            fewer = shrink(machine, steps, protocol, damaged=damaged, seconds=seconds)
-            failed = play(machine, fewer, protocol, damaged=damaged)
-            report += ["", f"{len(fewer)} steps on RESP{protocol} lead to: {failed[1] if failed else 'nothing'}"]
+            fewer, last = shrink(machine, steps, protocol, divergence, seconds=seconds)
+            report += ["", f"{len(fewer)} steps on RESP{protocol} lead to: {last}"]
             report += ["  " + "; ".join(map(show, step)) for step in fewer]
         raise Divergence("\n".join(report)) from None
