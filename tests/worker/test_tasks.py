@@ -1,0 +1,261 @@
+"""Tasks: typed calls, messages, policies, repeats."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.worker.conftest import wait_until
+
+from emq_native import App, Bus, InvalidArgument, Queue, Snooze, UnknownTask, constant, current_job
+from emq_native.serializers import Json, Message
+from emq_native.testing import work_off
+
+
+@pytest.fixture
+def app(bus: Bus, queue: Queue) -> App:
+    return App(bus.client, queue=queue.name)
+
+
+def payload(queue: Queue, job: str) -> Any:
+    return json.loads((queue.peek(job) or {})["payload"])
+
+
+def test_a_call_is_made_by_a_worker(app: App) -> None:
+    made: list[object] = []
+
+    @app.task()
+    def greet(name: str, *, loud: bool = False) -> None:
+        made.append((name, loud, current_job().token))
+
+    greet.enqueue("Ada", loud=True)
+    assert work_off(app).completed == 1
+    assert made == [("Ada", True, 1)]
+
+
+def test_a_call_is_the_function_itself(app: App) -> None:
+    @app.task()
+    def double(number: int) -> int:
+        return 2 * number
+
+    assert double(4) == 8
+
+
+def test_wrong_arguments_are_refused_before_anything_is_sent(app: App, queue: Queue) -> None:
+    @app.task()
+    def greet(name: str) -> None: ...
+
+    with pytest.raises(TypeError):
+        greet.enqueue()  # type: ignore[call-arg]
+    with pytest.raises(InvalidArgument, match="not JSON"):
+        greet.enqueue(object())  # type: ignore[arg-type]
+    assert queue.counts().pending == 0
+
+
+def test_messages_are_plain_json(app: App, queue: Queue) -> None:
+    @app.task("greet")
+    def greet(name: str, loud: bool = False) -> None: ...
+
+    job = greet.enqueue("Ada", loud=True)
+    other = app.enqueue("elsewhere", 1)
+
+    assert payload(queue, job) == {"task": "greet", "args": ["Ada"], "kwargs": {"loud": True}}
+    assert payload(queue, other) == {"task": "elsewhere", "args": [1]}
+
+
+def test_a_call_by_name_is_that_of_the_task(app: App, queue: Queue) -> None:
+    @app.task("greet", lane="letters")
+    def greet(name: str) -> None: ...
+
+    job = app.enqueue("greet", "Ada")
+
+    assert (queue.peek(job) or {})["group"] == b"letters"
+    with pytest.raises(TypeError):
+        app.enqueue("greet")
+
+
+def test_a_lane_is_told_from_the_arguments(app: App, queue: Queue) -> None:
+    @app.task(lane=lambda tenant: f"t{tenant}")
+    def bill(tenant: int) -> None: ...
+
+    assert (queue.peek(bill.enqueue(7)) or {})["group"] == b"t7"
+    with pytest.raises(InvalidArgument, match="has a lane"):
+        bill.enqueue_in(1, 7)
+
+
+def test_calls_for_later_are_scheduled(app: App, queue: Queue) -> None:
+    @app.task()
+    def greet(name: str) -> None: ...
+
+    assert queue.state(greet.enqueue_in(60, "Ada")) == "scheduled"
+
+
+def test_retries_backoff_and_control_flow_are_those_of_the_task(app: App, queue: Queue) -> None:
+    runs: list[int] = []
+
+    @app.task(retries=2, backoff=constant(0))
+    def fail() -> None:
+        runs.append(current_job().attempts)
+        raise ValueError("x")
+
+    @app.task(retries=0)
+    def later() -> None:
+        raise Snooze(3600)
+
+    failed, snoozed = fail.enqueue(), later.enqueue()
+    worker = app.worker()
+    worker.start()
+    wait_until(lambda: queue.state(failed) == "dead" and queue.state(snoozed) == "scheduled")
+    worker.stop()
+    worker.join()
+
+    assert runs == [1, 2, 3]
+
+
+def test_an_unknown_task_runs_again_and_a_payload_that_is_none_is_dead(app: App, queue: Queue) -> None:
+    unknown = app.enqueue("newer")
+    broken = queue.enqueue(b"\xff")
+
+    work_off(app)
+
+    assert queue.state(unknown) == "scheduled"
+    assert b"UnknownTask" in (queue.peek(unknown) or {})["last_error"]
+    assert issubclass(UnknownTask, LookupError)
+    assert queue.state(broken) == "dead"
+
+
+def test_another_serializer_is_used_for_everything(bus: Bus, queue: Queue) -> None:
+    class Words:
+        def dumps(self, message: Message) -> bytes:
+            return " ".join([message.task, *message.args]).encode()
+
+        def loads(self, payload: bytes) -> Message:
+            task, *args = payload.decode().split()
+            return Message(task, tuple(args))
+
+        def dumps_result(self, value: Any) -> bytes:
+            return str(value).encode()
+
+    app = App(bus.client, queue=queue.name, serializer=Words())
+    made: list[str] = []
+
+    @app.task("say")
+    def say(*words: str) -> None:
+        made.extend(words)
+
+    job = say.enqueue("a", "b")
+
+    assert (queue.peek(job) or {})["payload"] == b"say a b"
+    work_off(app)
+    assert made == ["a", "b"]
+
+
+def test_coroutine_functions_and_plain_ones_run_on_both_workers(app: App, servers: Any, executor: Any) -> None:
+    made: list[str] = []
+
+    @app.task("plain")
+    def plain() -> None:
+        made.append(f"plain {current_job().attempts}")
+
+    @app.task("coroutine")
+    async def coroutine() -> None:
+        await asyncio.sleep(0)
+        made.append(f"coroutine {current_job().attempts}")
+
+    plain.enqueue()
+    coroutine.enqueue()
+    work_off(app)
+    assert sorted(made) == ["coroutine 1", "plain 1"]
+
+    made.clear()
+    app.retarget(servers(executor.name).server.url)
+
+    async def main() -> None:
+        await plain.aenqueue()
+        await coroutine.aenqueue()
+        await (await app.aworker(burst=True)).run()
+        await (await app.abus()).close()
+
+    asyncio.run(main())
+    app.close()
+    assert sorted(made) == ["coroutine 1", "plain 1"]
+
+
+def test_repeats_of_tasks_are_installed_once_and_replaced_when_they_change(app: App, queue: Queue) -> None:
+    made: list[str] = []
+
+    @app.task("tick")
+    def tick(word: str) -> None:
+        made.append(word)
+
+    tick.every(0.05, "tick")
+    tick.cron("0 3 * * *", "Europe/Berlin", "night", name="nightly")
+    with pytest.raises(InvalidArgument, match="give the further one a name"):
+        tick.every(1, "again")
+
+    assert app.install_repeats() == ["tick", "nightly"]
+    assert app.install_repeats() == []
+    queue.unrepeat("nightly")
+    assert app.install_repeats() == ["nightly"]
+
+    worker = app.worker(repeats=True)
+    worker.start()
+    wait_until(lambda: made.count("tick") >= 3)
+    worker.stop()
+    worker.join()
+    assert "night" not in made
+
+
+def test_a_name_is_given_once(app: App) -> None:
+    @app.task("one")
+    def first() -> None: ...
+
+    with pytest.raises(InvalidArgument, match="a task one already"):
+
+        @app.task("one")
+        def second() -> None: ...
+
+
+def test_an_app_without_a_target_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("EMQ_URL", raising=False)
+    with pytest.raises(InvalidArgument, match="EMQ_URL"):
+        _ = App().bus
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"[]", b"{}", b'{"task":1}', b'{"task":"a","args":1}', b'{"task":"a","kwargs":[]}']
+)
+def test_json_that_is_no_call_is_refused(text: bytes) -> None:
+    with pytest.raises(InvalidArgument):
+        Json().loads(text)
+
+
+PROGRAM = """
+from typing_extensions import assert_type
+from emq_native import Admitted, App
+
+app = App("valkey://localhost")
+
+@app.task(retries=3, lane=lambda a, b: "x")
+def add(a: int, b: int = 0) -> int:
+    return a + b
+
+assert_type(add(1), int)
+assert_type(add.enqueue(1, b=2), Admitted)
+add.enqueue("1")  # type: ignore[arg-type]
+add.enqueue()  # type: ignore[call-arg]
+add.enqueue_in(5, 1, c=2)  # type: ignore[call-arg]
+"""
+
+
+def test_a_strict_type_checker_checks_calls_by_the_function(tmp_path: Path) -> None:
+    api = pytest.importorskip("mypy.api")
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+
+    report, complaints, status = api.run(["--strict", "--cache-dir", str(tmp_path / "cache"), str(program)])
+
+    assert status == 0, report + complaints

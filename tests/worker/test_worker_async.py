@@ -1,0 +1,254 @@
+"""The asyncio worker against real servers, on each executor: what differs from the threaded one."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from tests.worker.conftest import wait_until
+
+from emq_native import HeldJob, Queue, Reject, Retry, Snooze, WireMismatch, aio, connect, constant, current_job
+from emq_native.server import Server
+
+Handler = Callable[[HeldJob], Coroutine[Any, Any, Any]]
+
+
+async def nothing(job: HeldJob) -> None:
+    pass
+
+
+async def until(holds: Callable[[], object], seconds: float = 20.0) -> None:
+    """Return as soon as it holds, while the loop goes on."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it does not come to that"
+        await asyncio.sleep(0.002)
+
+
+@asynccontextmanager
+async def at_work(url: str, name: str, handler: Handler, **options: Any) -> AsyncIterator[aio.Worker]:
+    """A worker that works while the block runs."""
+    async with await aio.connect(url) as bus:
+        worker = aio.Worker(bus.queue(name), handler, **options)
+        running = asyncio.create_task(worker.run(signals=False))
+        try:
+            yield worker
+        finally:
+            if worker._phase == "working":
+                worker.stop()
+            await running
+
+
+@pytest.fixture
+def url(servers: Any, executor: Any) -> str:
+    return str(servers(executor.name).server.url)
+
+
+async def work_off(url: str, queue: Queue, handler: Handler, **options: Any) -> aio.Worker:
+    async with await aio.connect(url) as bus:
+        worker = aio.Worker(bus.queue(queue.name), handler, burst=True, **options)
+        await asyncio.wait_for(worker.run(), 30)
+        return worker
+
+
+@pytest.mark.parametrize("concurrency", [1, 20])
+async def test_jobs_of_all_sources_are_completed(url: str, queue: Queue, concurrency: int) -> None:
+    queue.enqueue_many([b"%d" % number for number in range(50)])
+    for number in range(50, 70):
+        queue.enqueue(b"%d" % number, group=f"g{number % 3}")
+    seen: list[bytes | None] = []
+
+    async def handler(job: HeldJob) -> None:
+        seen.append(current_job().payload)
+
+    worker = await work_off(url, queue, handler, concurrency=concurrency)
+
+    assert sorted(seen) == sorted(b"%d" % number for number in range(70))  # type: ignore[type-var]
+    assert worker.stats.completed == 70
+
+
+async def test_up_to_concurrency_handlers_run_at_a_time(url: str, queue: Queue) -> None:
+    queue.enqueue_many([b""] * 20)
+    now, most = 0, 0
+
+    async def handler(job: HeldJob) -> None:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.01)
+        now -= 1
+
+    await work_off(url, queue, handler, concurrency=5)
+
+    assert most == 5
+
+
+async def test_retry_snooze_reject_and_failures(url: str, queue: Queue) -> None:
+    async def handler(job: HeldJob) -> None:
+        if job.payload == b"retry":
+            raise Retry(0.01)
+        if job.payload == b"snooze" and job.attempts < 3:
+            raise Snooze(0.01)
+        if job.payload == b"reject":
+            raise Reject("spam")
+        if job.payload == b"fail":
+            raise ValueError("x")
+
+    jobs = {word: queue.enqueue(word) for word in (b"retry", b"snooze", b"reject", b"fail")}
+    async with at_work(url, queue.name, handler, max_attempts=2, backoff=constant(0.01)):
+        await until(lambda: (queue.counts().completed, queue.counts().dead) == (1, 3))
+
+    assert (queue.peek(jobs[b"reject"]) or {})["last_error"] == b"spam"
+    assert (queue.peek(jobs[b"fail"]) or {})["last_error"].startswith(b"ValueError: x\n")
+
+
+async def test_a_handler_over_its_time_is_cancelled_and_has_failed(url: str, queue: Queue) -> None:
+    cancelled = asyncio.Event()
+
+    async def handler(job: HeldJob) -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    job = queue.enqueue(b"")
+    async with at_work(url, queue.name, handler, max_attempts=1, timeout=0.1):
+        await until(lambda: queue.state(job) == "dead")
+        await asyncio.wait_for(cancelled.wait(), 10)
+
+
+async def test_a_handler_that_blocks_the_loop_keeps_its_lease(url: str, queue: Queue) -> None:
+    tokens: list[int] = []
+
+    async def busy(job: HeldJob) -> None:
+        tokens.append(job.token)
+        until = time.monotonic() + 0.9
+        while time.monotonic() < until:
+            pass
+
+    queue.enqueue(b"")
+    reaped: list[int] = []
+
+    def reap() -> None:
+        wait_until(lambda: tokens)
+        while not queue.counts().completed:
+            reaped.append(queue.reap())
+
+    reaper = threading.Thread(target=reap)
+    reaper.start()
+    async with at_work(url, queue.name, busy, lease=0.3):
+        await asyncio.to_thread(reaper.join)
+
+    assert tokens == [1]
+    assert sum(reaped) == 0
+
+
+async def test_a_lost_lease_cancels_the_handler(url: str, queue: Queue) -> None:
+    begun, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def handler(job: HeldJob) -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            assert job.lost
+            cancelled.set()
+            raise
+
+    job = queue.enqueue(b"")
+    async with at_work(url, queue.name, handler, lease=0.3) as worker:
+        await asyncio.wait_for(begun.wait(), 10)
+        queue.remove(job, force=True)
+        await asyncio.wait_for(cancelled.wait(), 10)
+        await until(lambda: worker.stats.lost == 1)
+
+
+async def test_an_idle_worker_ends_at_once(url: str, queue: Queue) -> None:
+    async with at_work(url, queue.name, nothing, block=30.0):
+        queue.enqueue(b"")
+        await until(lambda: queue.counts().completed == 1)
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 5
+
+
+async def test_a_stop_lets_handlers_finish(url: str, queue: Queue) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def handler(job: HeldJob) -> None:
+        begun.set()
+        await go_on.wait()
+
+    queue.enqueue(b"")
+    async with at_work(url, queue.name, handler) as worker:
+        await begun.wait()
+        worker.stop()
+        queue.enqueue(b"")
+        go_on.set()
+
+    counts = queue.counts()
+    assert (counts.completed, counts.active, counts.pending + counts.scheduled) == (1, 0, 1)
+
+
+@pytest.mark.parametrize("how", ["grace", "cancel"])
+async def test_what_does_not_finish_is_cancelled_and_goes_back(url: str, queue: Queue, how: str) -> None:
+    begun = asyncio.Event()
+
+    async def handler(job: HeldJob) -> None:
+        begun.set()
+        await asyncio.sleep(60)
+
+    job = queue.enqueue(b"")
+    async with await aio.connect(url) as bus:
+        worker = aio.Worker(bus.queue(queue.name), handler, grace=0.05)
+        running = asyncio.create_task(worker.run(signals=False))
+        await begun.wait()
+        if how == "grace":
+            worker.stop()
+            await running
+        else:
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+
+    assert queue.state(job) == "scheduled"
+    queue.promote()
+    again = queue.claim(60)
+    assert again is not None
+    assert again.token == 2
+
+
+async def test_a_worker_outlives_its_server(own_server: Server) -> None:
+    with connect(own_server.url) as bus:
+        queue = bus.queue("q")
+        async with at_work(own_server.url, "q", nothing):
+            for number in range(1, 4):
+                queue.enqueue(b"")
+                await until(lambda n=number: queue.counts().completed == n)
+                own_server.kill()
+                own_server.start()
+
+
+async def test_another_executor_on_the_node_ends_the_worker(own_server: Server) -> None:
+    async with await aio.connect(own_server.url) as bus:
+        worker = aio.Worker(bus.queue("q"), nothing)
+        running = asyncio.create_task(worker.run(signals=False))
+        await bus.queue("q").enqueue(b"")
+        await until(lambda: worker.stats.taken == 1)
+        with own_server.client() as control:
+            control.set("{emq}:version", "echomq:9.0.0")
+            control.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        with pytest.raises(WireMismatch):
+            await asyncio.wait_for(running, 20)
+
+
+async def test_repeats_are_fired(url: str, queue: Queue) -> None:
+    queue.repeat("tick", 0.05, b"tick")
+    async with at_work(url, queue.name, nothing, repeats=True):
+        await until(lambda: queue.counts().completed >= 3)
+    queue.unrepeat("tick")
