@@ -206,7 +206,8 @@ class Worker:
                 await self._unblock(self._blocked)
             if self._ledger.verdicts and (late or self._rests_until <= now):
                 await self._travel(0, wait=False)
-            if late or not (self._tasks or self._ledger.verdicts or not leader.done() or self._courier):
+            ledger = self._ledger
+            if late or not (self._tasks or ledger.ready or ledger.verdicts or not leader.done() or self._courier):
                 return
             pending = {each for each in (leader, self._courier, *self._tasks) if each is not None and not each.done()}
             if pending:

@@ -1,0 +1,244 @@
+"""The commands about queues and jobs, and the pytest plugin."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.cli.conftest import PROGRAM
+from tests.worker.apps import note, other
+
+from emq_native import Bus, Queue, connect, mint
+from emq_native.cli import main
+from emq_native.cli.jobs import age
+from emq_native.server import Server
+
+Run = Callable[..., Result]
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def run(own_server: Server, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """`run("queues", "--json")`: the command in this process, on a server of its own."""
+    monkeypatch.setenv("EMQ_URL", own_server.url)
+
+    def invoke(*words: str) -> Result:
+        return CliRunner().invoke(main, words, catch_exceptions=False)
+
+    return invoke
+
+
+@pytest.fixture
+def bus(own_server: Server) -> Any:
+    with connect(own_server.url) as made:
+        yield made
+
+
+@pytest.fixture
+def queue(bus: Bus) -> Queue:
+    return bus.queue("jobs")
+
+
+def dead(queue: Queue, count: int) -> list[str]:
+    queue.enqueue_many([b"payload"] * count)
+    jobs = queue.claim_many(60, count)
+    for job in jobs:
+        queue.retry(job, max_attempts=1, error="ValueError: bad\nsecond line")
+    return [job.id for job in jobs]
+
+
+def test_queues_are_listed_with_their_numbers(run: Run, bus: Bus, queue: Queue) -> None:
+    queue.enqueue(b"")
+    queue.enqueue(b"", group="g")
+    bus.queue("later").enqueue_in(b"", 60)
+    bus.queue("later").pause()
+
+    shown = json.loads(run("queues", "--json").stdout)
+    lines = run("queues").stdout.splitlines()
+
+    assert [(each["queue"], each["pending"], each["scheduled"], each["paused"]) for each in shown] == [
+        ("jobs", 2, 0, False),
+        ("later", 0, 1, True),
+    ]
+    assert shown[0]["groups"] == [{"group": "g", "waiting": 1, "active": 0}]
+    assert 0 <= shown[0]["oldest"] < 60
+    assert lines[1].split("\t")[:2] == ["jobs", "2"]
+    assert lines[2].startswith("later (paused)\t0\t")
+
+
+def test_a_queue_is_paused_resumed_and_drained(run: Run, queue: Queue) -> None:
+    queue.enqueue_many([b""] * 3)
+    queue.enqueue_in(b"", 60)
+    assert run("queues", "pause", "jobs").exit_code == 0
+    assert queue.claim(1) is None
+    assert run("queues", "resume", "jobs").exit_code == 0
+    assert run("queues", "drain", "jobs").exit_code == 2
+    assert run("queues", "drain", "jobs", "--yes").stdout == "3 jobs deleted\n"
+    assert run("queues", "drain", "jobs", "--scheduled", "--yes").stdout == "1 jobs deleted\n"
+
+
+def test_a_queue_is_obliterated_in_steps(run: Run, bus: Bus, queue: Queue) -> None:
+    queue.enqueue_many([b""] * 1200)
+    assert run("queues", "obliterate", "jobs", "--yes").stdout == "jobs is gone\n"
+    assert bus.client.keys("emq:{jobs}*") == []
+
+
+def test_jobs_are_listed_place_by_place(run: Run, queue: Queue) -> None:
+    flat, lane = queue.enqueue(b"\xffflat"), queue.enqueue(b"lane", group="g")
+    later = queue.enqueue_in(b"later", 60)
+    assert queue.claim(60) is not None
+    (ended,) = dead(queue, 1)
+
+    shown = json.loads(run("jobs", "ls", "jobs", "--json").stdout)
+    only = json.loads(run("jobs", "ls", "jobs", "--state", "pending", "--json").stdout)
+
+    places = {each["id"]: each["place"] for each in shown}
+    assert places == {flat: "active", lane: "pending", later: "scheduled", ended: "dead"}
+    assert [each["id"] for each in only] == [lane]
+    assert next(each for each in shown if each["id"] == flat)["payload"] == "\\xffflat"
+    assert run("jobs", "ls", "jobs", "--state", "dead").stdout.splitlines()[1].endswith("\tpayload\tValueError: bad")
+
+
+def test_a_job_is_shown_with_its_log(run: Run, queue: Queue) -> None:
+    job = queue.enqueue(b"p", group="g")
+    queue.log(job, "first line")
+
+    shown = json.loads(run("jobs", "show", "jobs", job, "--json").stdout)
+
+    assert {name: shown[name] for name in ("id", "place", "payload", "group", "attempts", "logs")} == {
+        "id": job,
+        "place": "pending",
+        "payload": "p",
+        "group": "g",
+        "attempts": "0",
+        "logs": ["first line"],
+    }
+    assert "log: first line" in run("jobs", "show", "jobs", job).stdout
+    assert run("jobs", "show", "jobs", mint()).exit_code == 1
+    assert run("jobs", "show", "jobs", "nonsense").exit_code == 2
+
+
+def test_jobs_are_retried_and_removed(run: Run, queue: Queue) -> None:
+    first, second = dead(queue, 2)
+    assert run("jobs", "retry", "jobs", first).exit_code == 0
+    assert queue.state(first) == "pending"
+    assert run("jobs", "retry", "jobs", first).exit_code == 1
+    assert run("jobs", "remove", "jobs", first, second).exit_code == 0
+    assert queue.counts().dead == queue.counts().pending == 0
+    assert run("jobs", "remove", "jobs", first).exit_code == 1
+
+
+def test_dead_jobs_are_listed_and_replayed(run: Run, queue: Queue) -> None:
+    jobs = dead(queue, 700)
+    assert len(json.loads(run("dead", "ls", "jobs", "--json", "--limit", "3").stdout)) == 3
+    assert run("dead", "replay", "jobs").exit_code == 2
+    assert run("dead", "replay", "jobs", jobs[0]).stdout == "1 jobs wait again\n"
+    assert run("dead", "replay", "jobs", jobs[0]).exit_code == 1
+    assert json.loads(run("dead", "replay", "jobs", "--all", "--json").stdout) == {"replayed": 699, "not_dead": []}
+    assert queue.counts().pending == 700
+
+
+def test_top_tells_the_rate_of_what_ended(run: Run, queue: Queue) -> None:
+    queue.enqueue(b"")
+    looks = [json.loads(line) for line in run("top", "--count", "2", "--interval", "0.1").stdout.splitlines()]
+    assert [look[0]["queue"] for look in looks] == ["jobs", "jobs"]
+    assert [look[0]["rate"] for look in looks] == [None, 0.0]
+
+
+def test_a_node_that_does_not_answer_gives_no_verdict(run: Run, own_server: Server) -> None:
+    own_server.stop()
+    for words in (("queues",), ("jobs", "ls", "jobs"), ("dead", "ls", "jobs"), ("top", "--count", "1")):
+        assert run(*words).exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(None, "-"), (0.04, "0.0 s"), (59, "59.0 s"), (90, "1.5 m"), (7200, "2.0 h"), (1e6, "11.6 d")]
+)
+def test_ages_are_short(seconds: float | None, text: str) -> None:
+    assert age(seconds) == text
+
+
+# Working
+
+
+@pytest.mark.parametrize("extra", [(), ("--asyncio",)])
+def test_a_burst_works_on_all_queues_of_an_app(
+    run: Run, bus: Bus, queue: Queue, own_server: Server, tmp_path: Path, extra: tuple[str, ...]
+) -> None:
+    note.app.retarget(own_server.url)
+    file = tmp_path / "notes"
+    note.enqueue(str(file), "done")
+    failing = note.enqueue(str(file), "fail")
+    other.enqueue()
+
+    ended = subprocess.run(
+        [PROGRAM, "worker", "tests.worker.apps:app", "--burst", "--json", *extra],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+    note.app.retarget(None)
+    assert "done" in file.read_text()
+    assert (queue.counts().completed, queue.counts().dead, bus.queue("others").counts().completed) == (1, 1, 1)
+    logged = [json.loads(line) for line in ended.stderr.splitlines()]
+    failure = next(line for line in logged if "failed" in line["message"])
+    assert (failure["job_id"], failure["queue"], failure["attempt"]) == (failing, "jobs", 1)
+    assert "ValueError" in failure["traceback"]
+
+
+@pytest.mark.parametrize("target", ["tests.worker.apps", "tests.worker.nowhere:app", "tests.worker.apps:note"])
+def test_what_is_no_app_is_a_wrong_command_line(run: Run, target: str) -> None:
+    assert run("worker", target).exit_code == 2
+
+
+# The plugin
+
+TESTS = """
+from emq_native import App
+
+app = App()
+made = []
+
+@app.task()
+def greet(name): made.append(name)
+
+def test_work(emq_app, emq_work):
+    emq_app(app)
+    greet.enqueue("Ada")
+    assert emq_work(app).completed == 1
+    assert made == ["Ada"]
+
+def test_queue(emq_queue, emq_bus):
+    assert emq_queue.counts().completed == 0
+    assert emq_bus.executor.name == "EXECUTOR"
+    emq_queue.enqueue(b"")
+
+def test_empty(emq_queue):
+    assert emq_queue.counts().pending == 0
+"""
+
+
+def test_the_plugin_serves_an_empty_node(tmp_path: Path, executor: Any) -> None:
+    (tmp_path / "test_it.py").write_text(TESTS.replace("EXECUTOR", executor.name))
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\nemq_executor = {executor.name}\n")
+    plugin = ["-p", "emq_native.testing"]
+
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *plugin, str(tmp_path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "3 passed" in ended.stdout
