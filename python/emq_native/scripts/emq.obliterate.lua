@@ -1,5 +1,5 @@
 -- EMQ.OBLITERATE q [FORCE] [LIMIT n] -> 1 there is more, 0 nothing of the queue is left
--- uses: arity options queue number sort_bytes see metrics remove_now place purge
+-- uses: arity options queue number sort_bytes see metrics remove_later place purge
 arity(0)
 local given = options(1, { FORCE = false, LIMIT = true })
 queue()
@@ -48,14 +48,21 @@ end
 
 for _, step in ipairs(plans) do
     local ids, name, group = unpack(step)
-    for _, planned in ipairs(ids) do
-        local id, job = planned[1], planned[2] and kin(planned[1])
-        purge({ { id, job } }, job and place(id, job) or name, group)
+    if not parents then
+        purge(ids, name, group)
+    else
+        -- An end that a parent was told of may have moved it.
+        for _, planned in ipairs(ids) do
+            local id, job = planned[1], planned[2] and kin(planned[1])
+            purge({ { id, job } }, job and place(id, job) or name, group)
+        end
     end
+    -- A lane without a backlog too.
     if group then
-        lanes.tune(group) -- one without a backlog too
+        lanes.tune(group)
     end
 end
+flush_removed()
 for _, name in ipairs(names) do
     redis.call('ZREM', base .. 'repeat', name)
     redis.call('DEL', base .. 'repeat:' .. name)
