@@ -82,7 +82,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class Stats:
-    """What became of the jobs of a worker.
+    """What became of the jobs of a worker, as far as the server has answered: with a wait, that is when it ends.
 
     lost: settlings refused because the lease was lost or the job removed; unsure: the same after a lost answer, so
     perhaps an earlier sending was carried out; refused: the server refused the settling for another reason.

@@ -97,6 +97,49 @@ def test_a_message_that_carries_a_calendar_is_fired_by_it(queue: Queue) -> None:
     pump.stop()
 
 
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        (b"a b", {"every_ms": "1000", "template": "x"}),
+        (b"\xff", {"every_ms": "1000", "template": "x"}),
+        (b"a", {"every_ms": "9" * 400, "template": "x"}),
+        (b"a", {"every_ms": "9" * 5000, "template": "x"}),
+        (b"a", {"every_ms": "0"}),
+        (b"a", "no hash"),
+        (b"a", None),
+    ],
+)
+@pytest.mark.parametrize("score", [0, float("-inf"), float("inf")])
+def test_a_repeat_that_others_wrote_badly_keeps_no_other_from_firing(
+    queue: Queue, name: bytes, row: object, score: float
+) -> None:
+    repeats = queue.key + b":repeat"
+    client = queue.bus.client
+    client.zadd(repeats, {name: score})
+    if isinstance(row, dict):
+        client.hset(repeats + b":" + name, mapping=row)
+    elif row:
+        client.set(repeats + b":" + name, row)
+    queue.repeat("good", 100, b"good", first=EPOCH)
+
+    pump = Pump(queue)
+    pumped = pump.step()
+    pump.stop()
+
+    assert any(job.payload == b"good" for job in queue.claim_many(60, 10))
+    assert 0 < pumped.pause <= 1
+
+
+def test_a_period_beyond_the_calendar_fires_once_and_never_again(queue: Queue) -> None:
+    queue.repeat("once", timedelta(days=4_000_000), b"x", first=EPOCH)
+    pump = Pump(queue)
+
+    assert len(pump.step().fired) == 1
+    assert pump.step().fired == ()
+    assert next_run(queue, "once") == ms(datetime.max.replace(tzinfo=timezone.utc))
+    pump.stop()
+
+
 def test_a_pump_in_a_thread_goes_on_until_it_is_stopped(queue: Queue) -> None:
     pump = Pump(queue, beat=0.05)
     pump.start()
