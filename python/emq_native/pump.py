@@ -15,7 +15,8 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from emq_native import transitions as t
-from emq_native.errors import EmqError, InvalidArgument
+from emq_native.arguments import MAX_INTEGER
+from emq_native.errors import EmqError, InvalidArgument, Refused
 from emq_native.rounds import Batch
 from emq_native.schedules import Schedule, from_spec
 from emq_native.serializers import Json, Serializer
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["Pump", "Pumped"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_LAST: Final = 253_402_300_799_999
+"""The last instant that a datetime can name. A repeat whose next run comes later runs then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +89,26 @@ class Strokes:
         if not due:
             return (), self._until(later, now)
         rows = yield [(b"HMGET", repeats + b":" + name, b"every_ms", b"template") for name, _ in due]
-        steps = []
+        steps: dict[bytes, Transition[Any]] = {}
         for (name, score), row in zip(due, rows, strict=True):
-            following = self._schedule(*_value(row)).after(score, now)
-            later.append(following)
-            steps.append(t.Fire(name.decode(), _EPOCH + timedelta(milliseconds=following)))
-        answers = yield steps
+            try:
+                following = self._following(score, now, row)
+                steps[name] = t.Fire(name.decode(), _EPOCH + timedelta(milliseconds=following))
+            except (Refused, ValueError, OverflowError) as error:
+                # Others wrote it. It keeps nobody else from firing.
+                _tell_not_fired(name, error)
+            else:
+                later.append(following)
+        answers = (yield list(steps.values())) if steps else []
         fired = tuple(answer for answer in answers if isinstance(answer, str))
-        for (name, _), answer in zip(due, answers, strict=True):
+        for name, answer in zip(steps, answers, strict=True):
             if isinstance(answer, EmqError):
-                logger.error("repeat %s is not fired: %s", name.decode(), answer)
-        return fired, 0.0 if len(due) > self.limit else self._until(later, now)
+                _tell_not_fired(name, answer)
+        return fired, 0.0 if len(due) > self.limit and fired else self._until(later, now)
+
+    def _following(self, score: int, now: int, row: Any) -> int:
+        """The run after the one that is due."""
+        return min(self._schedule(*_value(row)).after(score, now), _LAST)
 
     def _until(self, times: Sequence[int], now: int) -> float:
         """Seconds until the first of the times, at most a beat."""
@@ -193,4 +205,8 @@ def _value(answer: Any) -> Any:
 def _scored(reply: list[Any]) -> list[tuple[bytes, int]]:
     """Members with their scores: pairs on RESP3, a flat list on RESP2."""
     pairs = reply if reply and isinstance(reply[0], list) else zip(reply[::2], reply[1::2], strict=True)
-    return [(member, int(float(score))) for member, score in pairs]
+    return [(member, int(min(max(float(score), 0.0), MAX_INTEGER))) for member, score in pairs]
+
+
+def _tell_not_fired(name: bytes, error: Exception) -> None:
+    logger.error("repeat %s is not fired: %s", name.decode("utf-8", "backslashreplace"), error)
