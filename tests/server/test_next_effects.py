@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 
 import pytest
-from tests.server.waiting import HOUR, LEASE, Waiter, counter, job, jobs, own_lab
+from tests.server.waiting import HOUR, LEASE, Waiter, assert_followed, assert_reloads, job, jobs, own_lab
 
 from emq_native.conformance.host import CONFIG
 from emq_native.conformance.lab import Lab
 from emq_native.conformance.play import Play
-from emq_native.conformance.wire import Reply, Wire, Word
+from emq_native.conformance.wire import Wire, Word
 from emq_native.server import Server
 
 VERBS = ("enqueue", "genqueue", "schedule", "greassign", "glimit", "gpause", "gresume", "remove", "reprocess", "extend")
@@ -29,33 +28,6 @@ def follower(lab: Lab) -> Iterator[Server]:
     assert lab.own_server is not None
     with Server(module=False, config=CONFIG, replica_of=lab.own_server.server) as server:
         yield server
-
-
-def digest(wire: Wire) -> str:
-    return str(getattr(wire.call("DEBUG", "DIGEST"), "text", ""))
-
-
-def caught_up(lab: Lab, replica: Wire) -> bool:
-    reply = replica.call("INFO", "replication")
-    assert isinstance(reply, bytes)
-    return f"slave_repl_offset:{lab.info('replication')['master_repl_offset']}\r".encode() in reply
-
-
-def assert_followed(lab: Lab, replica: Wire, after: object) -> None:
-    lab.until(lambda: caught_up(lab, replica), "the replica has caught up")
-    assert digest(replica) == digest(lab.control), after
-
-
-def assert_reloads(lab: Lab) -> None:
-    """The append-only file, loaded without the module, gives the same data."""
-    assert lab.own_server is not None
-    server, before = lab.own_server.server, digest(lab.control)
-    server.kill()
-    server.restart(module=False)
-    with Wire(server.url) as wire:
-        assert digest(wire) == before
-    server.restart(module=True)
-    lab.reconnect()
 
 
 def family(lab: Lab, play: Play) -> None:
@@ -130,65 +102,3 @@ def test_a_round_travels_as_one_unit_and_a_wake_as_another(lab: Lab, follower: S
     found = [sorted(unit.replace("exec", "").split()) for unit in units[1:]]
     found[-1].remove("publish")
     assert found == [["del", "hset", "zrem"], ["hset", "zadd"], ["hset", "zadd", "zrem"]]
-
-
-class Storm:
-    """Workers that take, settle and wait until every job is done."""
-
-    def __init__(self, lab: Lab, total: int) -> None:
-        self.lab, self.total = lab, total
-        self.done: list[tuple[str, int]] = []
-        self.lock = threading.Lock()
-        self.faults: list[Reply] = []
-
-    def work(self, number: int) -> None:
-        settle: list[Word] = []
-        sources = ["FLAT", "LANES"]
-        with Wire(self.lab.url) as wire:
-            while len(self.done) < self.total:
-                words: list[Word] = [LEASE, "COUNT", number % 3 + 1, "FROM", *sources, "BLOCK", 200]
-                words += ["SETTLE", len(settle) // 3, *settle] if settle else []
-                reply = wire.call(*self.lab.command("next", *words))
-                sources.reverse()
-                if not isinstance(reply, list) or reply[2] is not None:
-                    self.faults.append(reply)
-                    return
-                settled, taken, _ = reply
-                assert isinstance(settled, list)
-                assert isinstance(taken, list)
-                with self.lock:
-                    pairs = zip(settle[1::3], settle[2::3], strict=True)
-                    self.done += [(str(name), int(token)) for name, token in pairs]
-                    self.faults += [word for word in settled if word != b"completed"]
-                settle = []
-                for name, _, token, _ in taken:  # type: ignore[misc]
-                    assert isinstance(name, bytes)
-                    settle += ["COMPLETE", name.decode(), int(token)]  # type: ignore[arg-type]
-
-    def feed(self, names: list[str], number: int) -> None:
-        with Wire(self.lab.url) as wire:
-            for name in names:
-                call: tuple[Word, ...] = ("enqueue", name, "payload")
-                if number == 1:
-                    call = ("genqueue", f"g{name[-1]}", name, "payload")
-                elif number == 2:
-                    call = ("schedule", name, "payload", "IN", ord(name[-1]) % 40)
-                wire.call(*self.lab.command(str(call[0]), *call[1:]))
-
-
-def test_a_crowd_of_workers_does_every_job_once_and_copies_agree(lab: Lab, follower: Server) -> None:
-    names = lab.ids(900)
-    storm = Storm(lab, len(names))
-    threads = [threading.Thread(target=storm.work, args=(number,)) for number in range(8)]
-    threads += [threading.Thread(target=storm.feed, args=(names[number::3], number)) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert storm.faults == []
-    assert sorted(storm.done) == sorted((name, 1) for name in names)
-    assert lab.record("metrics:completed") == {"count": b"900"}
-    assert counter(lab, "waiters") == 0
-    with Wire(follower.url) as replica:
-        assert_followed(lab, replica, "the storm")
-    assert_reloads(lab)

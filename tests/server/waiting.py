@@ -8,11 +8,25 @@ from contextlib import contextmanager
 from emq_native.conformance.cases.next import NOTHING, Waiter, job, jobs
 from emq_native.conformance.host import CONFIG, OwnServer
 from emq_native.conformance.lab import LEASE, Lab
-from emq_native.conformance.wire import Reply, Word
+from emq_native.conformance.wire import Reply, Wire, Word
 from emq_native.executors import NATIVE
 from emq_native.server import Server
 
-__all__ = ["HOUR", "LEASE", "NOTHING", "Waiter", "counter", "job", "jobs", "lab_on", "own_lab", "waiters"]
+__all__ = [
+    "HOUR",
+    "LEASE",
+    "NOTHING",
+    "Waiter",
+    "assert_followed",
+    "assert_reloads",
+    "counter",
+    "digest",
+    "job",
+    "jobs",
+    "lab_on",
+    "own_lab",
+    "waiters",
+]
 
 HOUR = 3_600_000
 
@@ -50,3 +64,30 @@ def own_lab(**config: str | int) -> Iterator[Lab]:
         yield lab
         assert "BUG REPORT" not in server.log()
         assert server.running
+
+
+def digest(wire: Wire) -> str:
+    return str(getattr(wire.call("DEBUG", "DIGEST"), "text", ""))
+
+
+def caught_up(lab: Lab, replica: Wire) -> bool:
+    reply = replica.call("INFO", "replication")
+    assert isinstance(reply, bytes)
+    return f"slave_repl_offset:{lab.info('replication')['master_repl_offset']}\r".encode() in reply
+
+
+def assert_followed(lab: Lab, replica: Wire, after: object) -> None:
+    lab.until(lambda: caught_up(lab, replica), "the replica has caught up")
+    assert digest(replica) == digest(lab.control), after
+
+
+def assert_reloads(lab: Lab) -> None:
+    """The append-only file, loaded without the module, gives the same data."""
+    assert lab.own_server is not None
+    server, before = lab.own_server.server, digest(lab.control)
+    server.kill()
+    server.restart(module=False)
+    with Wire(server.url) as wire:
+        assert digest(wire) == before
+    server.restart(module=True)
+    lab.reconnect()
