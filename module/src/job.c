@@ -97,10 +97,20 @@ static char *write_json(char *out, ValkeyModuleString *string) {
 #define EVENT_MIDDLE "\",\"progress\":\""
 #define EVENT_END "\"}"
 
-static ValkeyModuleString *progress_event(emq_call *call, emq_job *job, ValkeyModuleString *text) {
+/* The length of what write_json writes: most texts need next to no escapes, so the worst case is not set aside. */
+static size_t json_length(ValkeyModuleString *string) {
     size_t length;
-    ValkeyModule_StringPtrLen(text, &length);
-    char *event = ValkeyModule_Alloc(sizeof EVENT_BEGIN + EMQ_ID_LENGTH + sizeof EVENT_MIDDLE + 6 * length + sizeof EVENT_END),
+    const char *text = ValkeyModule_StringPtrLen(string, &length);
+    size_t written = length;
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        written += byte < 0x20 ? 5 : byte == '"' || byte == '\\';
+    }
+    return written;
+}
+
+static ValkeyModuleString *progress_event(emq_call *call, emq_job *job, ValkeyModuleString *text) {
+    char *event = ValkeyModule_Alloc(sizeof EVENT_BEGIN + EMQ_ID_LENGTH + sizeof EVENT_MIDDLE + json_length(text) + sizeof EVENT_END),
          *end = event;
     end = memcpy(end, EVENT_BEGIN, sizeof EVENT_BEGIN - 1) + sizeof EVENT_BEGIN - 1;
     end = write_json(end, job->id);

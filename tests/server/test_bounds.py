@@ -267,3 +267,19 @@ def test_next_promotes_and_reaps_so_many_and_no_more(lab: Lab) -> None:
     assert (length(lab, "schedule"), length(lab, "active")) == (150, 151)
     assert len(claim(lab, "next", [LEASE, "COUNT", 20, "PROMOTE", 7, "REAP", 0])) == 20
     assert (length(lab, "schedule"), length(lab, "active")) == (143, 171)
+
+
+@pytest.mark.parametrize("text", [b"", b"a", b'"', b"\\", b"\n", b"\0", b"\x7f", b"\xff", b'a"\\\n\x1f\x20'])
+@pytest.mark.parametrize("times", [1, 1000, 100_001])
+def test_the_event_of_a_progress_has_room_for_every_escape(lab: Lab, text: bytes, times: int) -> None:
+    listener = lab.connect(2)
+    listener.call("SUBSCRIBE", lab.key("events"))
+    job = lab.seed(lab.a)
+    assert lab.send("progress", job, text * times) == 1
+
+    shown = b"".join(
+        b"\\" + byte if byte in (b'"', b"\\") else b"\\u%04x" % ord(byte) if byte < b" " else byte
+        for byte in (text[at : at + 1] for at in range(len(text)))
+    )
+    event = b'{"event":"progress","job":"%s","progress":"%s"}' % (job.encode(), shown * times)
+    assert listener.read() == [b"message", lab.key("events").encode(), event]
