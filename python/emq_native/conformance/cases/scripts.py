@@ -63,6 +63,12 @@ def _forger(lab: Lab) -> Iterator[str]:
     listener = socket.create_server(("127.0.0.1", 0))
     open_sockets: list[socket.socket] = [listener]
 
+    def end(*sockets: socket.socket) -> None:
+        for each in sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)  # closed alone, a socket lives on while another thread reads from it
+            each.close()
+
     def relay(source: socket.socket, sink: socket.socket, forge: bool) -> None:
         try:
             while data := source.recv(1 << 16):
@@ -70,8 +76,7 @@ def _forger(lab: Lab) -> Iterator[str]:
         except OSError:
             pass
         finally:
-            source.close()
-            sink.close()
+            end(source, sink)
 
     def accept() -> None:
         while True:
@@ -88,7 +93,4 @@ def _forger(lab: Lab) -> Iterator[str]:
     try:
         yield f"redis://127.0.0.1:{listener.getsockname()[1]}/0"
     finally:
-        for each in open_sockets:
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
+        end(*open_sockets)
