@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import click
 
-from emq_native.cli.console import URL_VARIABLE
 from emq_native.processes import run_processes
 from emq_native.running import run
 from emq_native.tasks import App
@@ -52,9 +51,7 @@ class Work:
 
 @click.command()
 @click.argument("target", metavar="MODULE:APP")
-@click.option(
-    "--url", metavar="URL", envvar=URL_VARIABLE, help=f"The node, instead of the app's; also by ${URL_VARIABLE}."
-)
+@click.option("--url", metavar="URL", help="The node, instead of the app's.")
 @click.option("--queues", metavar="A,B", help="By default those of the tasks.")
 @click.option(
     "--concurrency",
