@@ -16,6 +16,11 @@
 #define OLDEST_SERVER 0x00080000
 #define NEXT_SERVER 0x000A0000 /* the first that this module does not know */
 
+/* A server ignores those that it does not know. */
+#define OPTIONS                                                                                        \
+    (VALKEYMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD | VALKEYMODULE_OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION | \
+     VALKEYMODULE_OPTIONS_SKIP_COMMAND_VALIDATION | VALKEYMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED)
+
 EXPORTED int ValkeyModule_OnLoad(ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc);
 EXPORTED int ValkeyModule_OnUnload(ValkeyModuleCtx *ctx);
 
@@ -26,7 +31,8 @@ static bool server_is_known(ValkeyModuleCtx *ctx) {
     return false;
 }
 
-/* A server may rename or remove commands. Without those that effects are replicated as, replicas would silently differ. */
+/* A server may rename or remove commands. Without those that effects are replicated as, replicas would silently differ; with
+ * them, the server need not look up their names for every effect. */
 static bool server_has_effects(ValkeyModuleCtx *ctx) {
     static const char *const commands[] = {"DEL", "HDEL", "HSET", "LPUSH", "LREM", "LTRIM",     "PUBLISH",  "RPUSH", "SADD",
                                            "SET", "SREM", "ZADD", "ZREM",  "LPOS", "SISMEMBER", "SMEMBERS", "HKEYS", "HGETALL"};
@@ -49,8 +55,7 @@ int ValkeyModule_OnLoad(ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int arg
         return VALKEYMODULE_ERR;
     }
     if (!server_has_effects(ctx)) return VALKEYMODULE_ERR;
-    ValkeyModule_SetModuleOptions(ctx, VALKEYMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD | VALKEYMODULE_OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION |
-                                           VALKEYMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED);
+    ValkeyModule_SetModuleOptions(ctx, OPTIONS);
     emq_words_make();
     emq_fence_load(ctx);
     emq_lines_load();

@@ -90,9 +90,11 @@ void abi_theirs(struct fact *facts, size_t size);
 #define NAME_V8_0 NAME_LATER
 #endif
 #if ABI_VERSION >= 0x0801
+#define CONSTANT_V8_1 CONSTANT_PRESENT
 #define FUNCTION_V8_1 FUNCTION_PRESENT
 #define NAME_V8_1 NAME_PRESENT
 #else
+#define CONSTANT_V8_1 CONSTANT_LATER
 #define FUNCTION_V8_1 FUNCTION_LATER
 #define NAME_V8_1 NAME_LATER
 #endif
