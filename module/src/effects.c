@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "effects.h"
 
+#include <string.h>
+
 /* A command of the server whose effects can be said in one: its name, and the keyspace event that it fires. */
 struct emq_verb {
     const char *command;
@@ -24,9 +26,23 @@ static void announce(emq_call *call, emq_key *key, int class, const char *event)
     }
 }
 
+/* Replicates a command: its first word and the others. The server lays out a command once when every word has a letter of
+ * its own, and anew when there is a vector, so few words have letters. */
+static void replicate(emq_call *call, const char *command, ValkeyModuleString *first, void **others, size_t count) {
+    static const char letters[] = "sssssss";
+    _Static_assert(sizeof letters == 1 + EMQ_FEW + 1, "a letter for the first word and each of the few");
+    if (count > EMQ_FEW) {
+        ValkeyModule_Replicate(call->ctx, command, "sv", first, others, count);
+        return;
+    }
+    ValkeyModuleString *few[EMQ_FEW] = {NULL};
+    memcpy(few, others, count * sizeof *few);
+    ValkeyModule_Replicate(call->ctx, command, letters + EMQ_FEW - count, first, few[0], few[1], few[2], few[3], few[4], few[5]);
+}
+
 void emq_effects_flush(emq_call *call, emq_key *key) {
     if (key->words.count == 0) return; /* what was begun came to nothing */
-    ValkeyModule_Replicate(call->ctx, key->verb->command, "sv", key->name, emq_vector_items(&key->words), (size_t)key->words.count);
+    replicate(call, key->verb->command, key->name, emq_vector_items(&key->words), key->words.count);
     announce(call, key, key->verb->class, key->verb->event);
     key->words.count = 0;
 }
@@ -41,8 +57,10 @@ static void say(emq_call *call, emq_key *key, const emq_verb *verb) {
 
 void emq_effects_flush_deleted(emq_call *call) {
     size_t count = call->deleted.count;
-    if (count > 0) ValkeyModule_Replicate(call->ctx, "DEL", "v", emq_vector_items(&call->deleted), count);
-    for (size_t i = 0; i < count; i++) ValkeyModule_FreeString(NULL, emq_vector_at(&call->deleted, i));
+    if (count == 0) return;
+    void **names = emq_vector_items(&call->deleted);
+    replicate(call, "DEL", names[0], names + 1, count - 1);
+    for (size_t i = 0; i < count; i++) ValkeyModule_FreeString(NULL, names[i]);
     emq_vector_free(&call->deleted);
 }
 
