@@ -52,7 +52,12 @@ void emq_call_settle(emq_call *call) {
     call->completed = call->failed = 0;
 }
 
-static void begin(emq_call *call) {
+static void begin(emq_call *call, const emq_command *command, ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc) {
+    memset(call, 0, offsetof(emq_call, keys));
+    call->ctx = ctx;
+    call->command = command;
+    call->argv = argv;
+    call->argc = argc;
     call->now_ms = ValkeyModule_CachedMicroseconds() / 1000;
     emq_store_open(call);
     emq_lines_hold();
@@ -65,9 +70,9 @@ static void end(emq_call *call) {
 }
 
 int emq_call_run(const emq_command *command, ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc) {
-    emq_call call = {.ctx = ctx, .command = command, .argv = argv, .argc = argc};
+    emq_call call;
     emq_calls++;
-    begin(&call);
+    begin(&call, command, ctx, argv, argc);
     if (admit(&call)) command->handler(&call);
     end(&call);
     return VALKEYMODULE_OK;
@@ -75,8 +80,8 @@ int emq_call_run(const emq_command *command, ValkeyModuleCtx *ctx, ValkeyModuleS
 
 void emq_call_resume(const emq_command *command, ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc,
                      void (*part)(emq_call *call, void *data), void *data) {
-    emq_call call = {.ctx = ctx, .command = command, .argv = argv, .argc = argc};
-    begin(&call);
+    emq_call call;
+    begin(&call, command, ctx, argv, argc);
     part(&call, data);
     end(&call);
 }

@@ -14,6 +14,8 @@
 #include "wire.h"
 #include "words.h"
 
+#define EMQ_ROOM 512
+
 struct emq_call {
     ValkeyModuleCtx *ctx;
     const emq_command *command;
@@ -24,11 +26,13 @@ struct emq_call {
 
     const char *queue; /* the queue key, as sent; NULL for a command without one */
     size_t queue_length;
-    emq_key keys[EMQ_KEYS];
-    emq_table jobs;  /* every row that this call has met */
-    emq_table lanes; /* every group that this call has met */
+    emq_names *names; /* where those of the queue's keys are, unless another queue took the place */
+    uint32_t named;   /* bit 1 << emq_queue_key: keys[] holds that key */
+    emq_table jobs;   /* every row that this call has met */
+    emq_table lanes;  /* every group that this call has met */
     bool lane_keys_seen;
 
+    emq_heap heap;   /* of the jobs and the lanes */
     emq_vector kept; /* strings to free at the end */
     int64_t number;  /* the last one that was turned into text: deadlines come in rows */
     ValkeyModuleString *number_text;
@@ -38,6 +42,10 @@ struct emq_call {
     bool changed;              /* an effect happened: refusing is over */
     bool trying;               /* a refusal is no reply but the fault, unless there is one already */
     ValkeyModuleString *fault; /* kept */
+
+    /* The rest is not zeroed when a call begins. */
+    emq_key keys[EMQ_KEYS];
+    _Alignas(void *) char room[EMQ_ROOM]; /* of the heap, for the one job that most calls are about */
 };
 
 /* Sends an error and answers false. Nothing may have been written, by the call or by what it tries. */

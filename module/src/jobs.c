@@ -11,7 +11,7 @@ emq_job *emq_job_of(emq_call *call, ValkeyModuleString *id) {
     emq_job *job = emq_table_find(&call->jobs, text, length);
     if (job) return job;
 
-    job = ValkeyModule_Calloc(1, sizeof *job);
+    job = emq_heap_take(&call->heap, sizeof *job);
     job->entry = (emq_entry){text, length};
     job->id = id;
     emq_table_add(&call->jobs, &job->entry);
@@ -27,7 +27,6 @@ void emq_jobs_close(emq_call *call) {
     for (uint32_t i = 0; i < call->jobs.entries.count; i++) {
         emq_job *job = emq_vector_at(&call->jobs.entries, i);
         emq_store_forget(call, &job->row);
-        ValkeyModule_Free(job);
     }
     emq_table_free(&call->jobs);
 }

@@ -9,7 +9,7 @@ emq_lane *emq_lane_of(emq_call *call, ValkeyModuleString *group) {
     emq_lane *lane = emq_table_find(&call->lanes, text, length);
     if (lane) return lane;
 
-    lane = ValkeyModule_Calloc(1, sizeof *lane);
+    lane = emq_heap_take(&call->heap, sizeof *lane);
     lane->entry = (emq_entry){text, length};
     lane->group = group;
     emq_store_name_lane(call, &lane->waiting, text, length);
@@ -26,7 +26,6 @@ void emq_lanes_close(emq_call *call) {
     for (uint32_t i = 0; i < call->lanes.entries.count; i++) {
         emq_lane *lane = emq_vector_at(&call->lanes.entries, i);
         emq_store_forget(call, &lane->waiting);
-        ValkeyModule_Free(lane);
     }
     emq_table_free(&call->lanes);
 }

@@ -6,6 +6,9 @@
 
 #include "valkey_api.h"
 
+#define BLOCK 8192
+#define ALIGNMENT sizeof(void *)
+
 /* Up to here a table is searched from end to end. */
 #define INDEX_FROM 8
 
@@ -29,7 +32,7 @@ void emq_vector_free(emq_vector *vector) {
     vector->count = vector->capacity = 0;
 }
 
-static uint32_t hash(const char *text, size_t length) {
+uint32_t emq_text_hash(const char *text, size_t length) {
     uint32_t value = 2166136261u; /* FNV-1a */
     for (size_t i = 0; i < length; i++) value = (value ^ (unsigned char)text[i]) * 16777619u;
     return value;
@@ -42,7 +45,7 @@ static bool is(const emq_entry *entry, const char *text, size_t length) {
 /* Where the text is in the index, or the free cell where it belongs. */
 static uint32_t *cell(emq_table *table, const char *text, size_t length) {
     uint32_t mask = table->index_size - 1;
-    for (uint32_t at = hash(text, length) & mask;; at = (at + 1) & mask) {
+    for (uint32_t at = emq_text_hash(text, length) & mask;; at = (at + 1) & mask) {
         uint32_t *position = &table->index[at];
         if (*position == 0 || is(emq_vector_at(&table->entries, *position - 1), text, length)) return position;
     }
@@ -85,4 +88,22 @@ void emq_table_free(emq_table *table) {
     emq_vector_free(&table->entries);
     if (table->index) ValkeyModule_Free(table->index);
     table->index = NULL;
+}
+
+void *emq_heap_take(emq_heap *heap, size_t size) {
+    size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (size > heap->left) {
+        heap->left = size > BLOCK ? size : BLOCK;
+        heap->at = ValkeyModule_Alloc(heap->left);
+        emq_vector_add(&heap->blocks, heap->at);
+    }
+    void *taken = memset(heap->at, 0, size);
+    heap->at += size;
+    heap->left -= size;
+    return taken;
+}
+
+void emq_heap_free(emq_heap *heap) {
+    for (uint32_t i = 0; i < heap->blocks.count; i++) ValkeyModule_Free(emq_vector_at(&heap->blocks, i));
+    emq_vector_free(&heap->blocks);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The two containers of a command: a vector of pointers, and a table that finds an entry by its text. Both begin as zeroed
- * memory, hold a few pointers without any allocation, and never fail: the server's allocator ends the process instead. */
+ * The memory of a command: a vector of pointers, a table that finds an entry by its text, and a heap that is given back all
+ * at once. All begin as zeroed memory, hold a little without any allocation, and never fail: the server's allocator ends the
+ * process instead. */
 #ifndef EMQ_MEMORY_H
 #define EMQ_MEMORY_H
 
@@ -29,6 +30,8 @@ void emq_vector_add(emq_vector *vector, void *item);
 /* Empties the vector and gives its memory back; what the items point to is the caller's. */
 void emq_vector_free(emq_vector *vector);
 
+uint32_t emq_text_hash(const char *text, size_t length);
+
 /* First member of whatever a table holds. The text must live as long as the table. */
 typedef struct emq_entry {
     const char *text;
@@ -48,5 +51,17 @@ void *emq_table_find(emq_table *table, const char *text, size_t length);
 void emq_table_add(emq_table *table, emq_entry *entry);
 
 void emq_table_free(emq_table *table);
+
+/* A heap takes from the room that it is lent, then from blocks of its own. */
+typedef struct emq_heap {
+    char *at;
+    size_t left;
+    emq_vector blocks;
+} emq_heap;
+
+/* Zeroed memory. */
+void *emq_heap_take(emq_heap *heap, size_t size);
+
+void emq_heap_free(emq_heap *heap);
 
 #endif

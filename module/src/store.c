@@ -17,17 +17,54 @@ static const char *const suffixes[EMQ_KEYS] = {EMQ_QUEUE_KEYS(X)};
 static const uint8_t kinds[EMQ_KEYS] = {EMQ_QUEUE_KEYS(X)};
 #undef X
 
+/* The names of a queue's own keys. Commands come for the same queues over and over, so the names are made once, as they are
+ * needed, and stay for as long as no other queue takes their place. */
+struct emq_names {
+    size_t length;
+    char queue[EMQ_QUEUE_KEY_MAX];
+    ValkeyModuleString *names[EMQ_KEYS];
+};
+
+#define QUEUES_NAMED 128
+
+/* Asked anew for every name: within one command of ours, another module may call one for another queue. */
+static emq_names *names_of(emq_call *call) {
+    static emq_names named[QUEUES_NAMED];
+    if (!call->names) call->names = &named[emq_text_hash(call->queue, call->queue_length) % QUEUES_NAMED];
+    emq_names *found = call->names;
+    if (found->length == call->queue_length && memcmp(found->queue, call->queue, found->length) == 0) return found;
+
+    for (int i = 0; i < EMQ_KEYS; i++) {
+        if (found->names[i]) ValkeyModule_FreeString(NULL, found->names[i]);
+        found->names[i] = NULL;
+    }
+    found->length = call->queue_length;
+    memcpy(found->queue, call->queue, found->length);
+    return found;
+}
+
+/* The name of one of them, which the caller frees. */
+static ValkeyModuleString *name_queue_key(emq_call *call, emq_queue_key which) {
+    ValkeyModuleString **name = &names_of(call)->names[which];
+    if (!*name) {
+        char text[EMQ_KEY_MAX];
+        *name = ValkeyModule_CreateString(NULL, text, emq_key_fixed(text, call->queue, call->queue_length, suffixes[which]));
+    }
+    return ValkeyModule_HoldString(NULL, *name);
+}
+
 void emq_store_open(emq_call *call) {
+    call->heap.at = call->room;
+    call->heap.left = sizeof call->room;
     if (call->command->queue == EMQ_NO_QUEUE || call->argc < 2) return;
     call->queue = ValkeyModule_StringPtrLen(call->argv[1], &call->queue_length);
 }
 
 void emq_store_close(emq_call *call) {
-    for (int i = 0; i < EMQ_KEYS; i++) {
-        if (call->keys[i].name) emq_store_forget(call, &call->keys[i]);
-    }
+    for (uint32_t left = call->named; left; left &= left - 1) emq_store_forget(call, &call->keys[__builtin_ctz(left)]);
     emq_jobs_close(call);
     emq_lanes_close(call);
+    emq_heap_free(&call->heap);
     emq_effects_flush_deleted(call);
     for (uint32_t i = 0; i < call->kept.count; i++) ValkeyModule_FreeString(NULL, emq_vector_at(&call->kept, i));
     emq_vector_free(&call->kept);
@@ -50,7 +87,10 @@ ValkeyModuleString *emq_store_number(emq_call *call, int64_t number) {
 
 emq_key *emq_store_key(emq_call *call, emq_queue_key which) {
     emq_key *key = &call->keys[which];
-    if (!key->name) emq_store_name_fixed(call, key, suffixes[which]);
+    if (!(call->named & EMQ_BIT(which))) {
+        call->named |= EMQ_BIT(which);
+        *key = (emq_key){.name = name_queue_key(call, which)};
+    }
     return key;
 }
 

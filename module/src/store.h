@@ -15,6 +15,7 @@
 
 typedef struct emq_call emq_call;
 typedef struct emq_verb emq_verb;
+typedef struct emq_names emq_names;
 
 /* X(identifier, suffix, kind): the keys that every queue has. The first five are the places, in the order of the states in
  * words.h. */
