@@ -65,13 +65,8 @@ void cmd_peek(emq_call *call) {
     if (!job->exists) return emq_reply_null(call);
 
     emq_store_release(call, &job->row);
-    ValkeyModuleCallReply *fields = ValkeyModule_Call(call->ctx, "HGETALL", "s", job->row.name);
-    size_t length = fields ? ValkeyModule_CallReplyLength(fields) : 0;
-    emq_reply_map(call, length / 2);
-    for (size_t i = 0; i < length; i++) {
-        size_t size;
-        const char *text = ValkeyModule_CallReplyStringPtr(ValkeyModule_CallReplyArrayElement(fields, i), &size);
-        ValkeyModule_ReplyWithStringBuffer(call->ctx, text, size);
-    }
-    if (fields) ValkeyModule_FreeCallReply(fields);
+    ValkeyModuleCallReply *fields = ValkeyModule_Call(call->ctx, "HGETALL", "0s", job->row.name); /* as this client is answered */
+    if (!fields) return emq_reply_map(call, 0);
+    ValkeyModule_ReplyWithCallReply(call->ctx, fields);
+    ValkeyModule_FreeCallReply(fields);
 }
