@@ -13,13 +13,14 @@ static const char DIGITS[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 /* The digits of 2^63 - 1. Eleven digits reach beyond 64 bits, so the range is tested on the text. */
 static const char LARGEST[] = "AzL8n0Y58m7";
 
-/* The value of a digit, or -1. */
-static int digit_value(char digit) {
-    if (digit >= '0' && digit <= '9') return digit - '0';
-    if (digit >= 'A' && digit <= 'Z') return digit - 'A' + 10;
-    if (digit >= 'a' && digit <= 'z') return digit - 'a' + 36;
-    return -1;
-}
+/* The value of a digit plus 1; 0 for every other byte. */
+/* clang-format off */
+static const unsigned char VALUES[256] = {
+    ['0'] =  1,  2,  3,  4,  5,  6,  7,  8,  9, 10,
+    ['A'] = 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36,
+    ['a'] = 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62,
+};
+/* clang-format on */
 
 static bool is_namespace(const char *space) {
     for (int i = 0; i < EMQ_ID_SPACE_LENGTH; i++) {
@@ -35,9 +36,9 @@ emq_id_status emq_id_decode(const char *text, size_t length, char space[EMQ_ID_S
     const char *digits = text + EMQ_ID_SPACE_LENGTH;
     uint64_t sum = 0; /* wraps for a text out of range, which is refused below */
     for (int i = 0; i < EMQ_ID_DIGITS; i++) {
-        int digit = digit_value(digits[i]);
-        if (digit < 0) return EMQ_ID_CHARSET_ERROR;
-        sum = sum * BASE + (uint64_t)digit;
+        unsigned digit = VALUES[(unsigned char)digits[i]];
+        if (digit == 0) return EMQ_ID_CHARSET_ERROR;
+        sum = sum * BASE + digit - 1;
     }
     if (memcmp(digits, LARGEST, EMQ_ID_DIGITS) > 0) return EMQ_ID_RANGE_ERROR;
 
