@@ -59,8 +59,7 @@ void cmd_reprocess(emq_call *call) {
 
     emq_leave(call, job, dead);
     emq_job_clear(call, job, EMQ_LAST_ERROR);
-    emq_job_set(call, job, EMQ_FLOOR, emq_store_number(call, job->attempts));
-    emq_join(call, job);
+    emq_join_with(call, job, &(emq_change){EMQ_FLOOR, emq_store_number(call, job->attempts)});
     emq_reply_integer(call, 1);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "jobs.h"
 
+#include <string.h>
+
 #include "effects.h"
 #include "id.h"
 #include "lanes.h"
@@ -39,9 +41,22 @@ bool emq_job_peek(emq_call *call, emq_job *job) {
     return true;
 }
 
+/* Reads the fields that nearly every transition asks for, which costs less together than one by one. */
+static void read_standing(emq_call *call, emq_job *job) {
+    static const uint32_t standing = 1u << EMQ_STATE | 1u << EMQ_ATTEMPTS | 1u << EMQ_GROUP;
+    if (job->known & standing) return; /* the rest is read when it is needed */
+#define FIELD(field) emq_fields[field], &job->fields[field]
+    ValkeyModuleKey *handle = emq_store_handle(call, &job->row);
+    ValkeyModule_HashGet(handle, VALKEYMODULE_HASH_NONE, FIELD(EMQ_STATE), FIELD(EMQ_ATTEMPTS), FIELD(EMQ_GROUP), NULL);
+#undef FIELD
+    for (uint32_t left = standing; left; left &= left - 1) emq_store_keep(call, job->fields[__builtin_ctz(left)]);
+    job->known |= standing;
+}
+
 bool emq_job_load(emq_call *call, emq_job *job) {
     if (!emq_job_peek(call, job)) return false;
     if (!job->exists || job->loaded) return true;
+    read_standing(call, job);
     ValkeyModuleString *attempts = emq_job_field(call, job, EMQ_ATTEMPTS);
     int64_t number = 0;
     bool sound = !attempts || emq_args_decimal(attempts, EMQ_STORED_DIGITS_MAX, &number);
@@ -74,8 +89,10 @@ ValkeyModuleString *emq_job_payload(emq_call *call, emq_job *job) {
 static emq_key *home(emq_call *call, emq_job *job) {
     ValkeyModuleString *state = emq_job_field(call, job, EMQ_STATE);
     if (!state) return NULL;
+    size_t length;
+    const char *text = ValkeyModule_StringPtrLen(state, &length);
     for (int i = 0; i < EMQ_PLACES; i++) {
-        if (!emq_string_equal(state, emq_words[i])) continue;
+        if (!emq_word_is((emq_word_id)i, text, length)) continue;
         emq_lane *lane = i == EMQ_PENDING ? emq_lane_of_job(call, job) : NULL;
         return lane ? &lane->waiting : emq_store_key(call, (emq_queue_key)i);
     }
@@ -131,7 +148,8 @@ bool emq_job_owned(emq_call *call, emq_job *job, emq_key *place) {
 }
 
 bool emq_job_last(emq_call *call, emq_job *job, int64_t max) {
-    return max > 0 && emq_job_number(call, job, EMQ_ATTEMPTS) - emq_job_number(call, job, EMQ_FLOOR) >= max;
+    int64_t attempts = max > 0 ? emq_job_number(call, job, EMQ_ATTEMPTS) : 0;
+    return max > 0 && attempts >= max && attempts - emq_job_number(call, job, EMQ_FLOOR) >= max;
 }
 
 bool emq_heads_collect(emq_call *call, emq_key *place, int64_t most, emq_heads *heads) {
@@ -158,11 +176,17 @@ void emq_heads_free(emq_heads *heads) {
 void emq_job_erase(emq_call *call, emq_job *job) {
     static const char *const subkeys[] = {":logs", ":lock", ":dependencies", ":processed", ":failed", ":unsuccessful"};
     emq_key_delete(call, &job->row);
+    char name[EMQ_KEY_MAX];
+    size_t stem = emq_key_job(name, call->queue, call->queue_length, job->entry.text, "");
     for (size_t i = 0; i < sizeof subkeys / sizeof *subkeys; i++) {
-        emq_key subkey = {0};
-        emq_store_name_row(call, &subkey, job->entry.text, subkeys[i]);
-        if (ValkeyModule_KeyExists(call->ctx, subkey.name)) emq_key_delete(call, &subkey);
-        emq_store_forget(call, &subkey);
+        size_t length = strlen(subkeys[i]);
+        memcpy(name + stem, subkeys[i], length);
+        emq_key subkey = {.name = ValkeyModule_CreateString(NULL, name, stem + length)};
+        if (ValkeyModule_KeyExists(call->ctx, subkey.name)) {
+            emq_key_delete(call, &subkey);
+            emq_store_release(call, &subkey);
+        }
+        ValkeyModule_FreeString(NULL, subkey.name);
     }
     job->exists = false;
 }

@@ -12,11 +12,7 @@
 /* Up to here a table is searched from end to end. */
 #define INDEX_FROM 8
 
-void emq_vector_add(emq_vector *vector, void *item) {
-    if (!vector->many && vector->count < EMQ_FEW) {
-        vector->few[vector->count++] = item;
-        return;
-    }
+void emq_vector_add_many(emq_vector *vector, void *item) {
     bool first = !vector->many;
     if (first || vector->count >= vector->capacity) {
         vector->capacity = first ? 4 * EMQ_FEW : 2 * vector->capacity;

@@ -25,7 +25,16 @@ static inline void *emq_vector_at(emq_vector *vector, size_t index) {
     return emq_vector_items(vector)[index];
 }
 
-void emq_vector_add(emq_vector *vector, void *item);
+/* Adds an item to a vector whose few are taken. */
+void emq_vector_add_many(emq_vector *vector, void *item);
+
+static inline void emq_vector_add(emq_vector *vector, void *item) {
+    if (!vector->many && vector->count < EMQ_FEW) {
+        vector->few[vector->count++] = item;
+    } else {
+        emq_vector_add_many(vector, item);
+    }
+}
 
 /* Empties the vector and gives its memory back; what the items point to is the caller's. */
 void emq_vector_free(emq_vector *vector);

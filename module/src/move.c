@@ -75,8 +75,7 @@ static void reap(emq_call *call, emq_job *job) {
     emq_leave(call, job, emq_store_key(call, EMQ_ACTIVE));
     if (emq_job_last(call, job, call->args.max)) return emq_die(call, job, emq_words[EMQ_W_EXPIRED], 0);
     ValkeyModuleString *attempts = emq_job_field(call, job, EMQ_ATTEMPTS);
-    if (attempts) emq_job_set(call, job, EMQ_REAPED, attempts);
-    emq_join(call, job);
+    emq_join_with(call, job, attempts ? &(emq_change){EMQ_REAPED, attempts} : NULL);
 }
 
 /* Reaps the leases that have lapsed, of one group or of all. */

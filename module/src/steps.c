@@ -15,8 +15,17 @@ void emq_leave(emq_call *call, emq_job *job, emq_key *place) {
     if (active || place == &lane->waiting) emq_lane_tune(call, lane);
 }
 
-void emq_join(emq_call *call, emq_job *job) {
-    emq_job_set(call, job, EMQ_STATE, emq_words[EMQ_W_PENDING]);
+/* Writes the state and another field, if there is one. */
+static void change_state(emq_call *call, emq_job *job, emq_word_id state, const emq_change *change) {
+    emq_change changes[2];
+    int count = 0;
+    if (change) changes[count++] = *change; /* first: it may be long */
+    changes[count++] = (emq_change){EMQ_STATE, emq_words[state]};
+    emq_job_write(call, job, changes, count);
+}
+
+void emq_join_with(emq_call *call, emq_job *job, const emq_change *change) {
+    change_state(call, job, EMQ_W_PENDING, change);
     emq_lane *lane = emq_lane_of_job(call, job);
     emq_zset_put(call, lane ? &lane->waiting : emq_store_key(call, EMQ_PENDING), job->id, 0);
     if (lane) emq_lane_tune(call, lane);
@@ -25,8 +34,7 @@ void emq_join(emq_call *call, emq_job *job) {
 void emq_start(emq_call *call, emq_job *job, emq_key *place, int64_t deadline_ms) {
     emq_leave(call, job, place);
     job->attempts++;
-    emq_change changes[] = {{EMQ_STATE, emq_words[EMQ_W_ACTIVE]}, {EMQ_ATTEMPTS, emq_store_number(call, job->attempts)}};
-    emq_job_write(call, job, changes, 2);
+    change_state(call, job, EMQ_W_ACTIVE, &(emq_change){EMQ_ATTEMPTS, emq_store_number(call, job->attempts)});
     emq_zset_put(call, emq_store_key(call, EMQ_ACTIVE), job->id, deadline_ms);
     emq_lane *lane = emq_lane_of_job(call, job);
     if (!lane) return;
@@ -34,8 +42,8 @@ void emq_start(emq_call *call, emq_job *job, emq_key *place, int64_t deadline_ms
     emq_lane_tune(call, lane);
 }
 
-static void plan(emq_call *call, emq_job *job, int64_t due_ms) {
-    emq_job_set(call, job, EMQ_STATE, emq_words[EMQ_W_SCHEDULED]);
+static void plan(emq_call *call, emq_job *job, int64_t due_ms, const emq_change *change) {
+    change_state(call, job, EMQ_W_SCHEDULED, change);
     emq_zset_put(call, emq_store_key(call, EMQ_SCHEDULE), job->id, due_ms);
 }
 
@@ -58,8 +66,7 @@ void emq_finish(emq_call *call, emq_job *job, emq_key *place, ValkeyModuleString
 }
 
 void emq_die(emq_call *call, emq_job *job, ValkeyModuleString *error, int level) {
-    emq_change changes[] = {{EMQ_LAST_ERROR, error}, {EMQ_STATE, emq_words[EMQ_W_DEAD]}};
-    emq_job_write(call, job, changes, 2);
+    change_state(call, job, EMQ_W_DEAD, &(emq_change){EMQ_LAST_ERROR, error});
     emq_zset_put(call, emq_store_key(call, EMQ_DEAD), job->id, 0);
     call->failed++;
     emq_fail_up(call, job, error, level);
@@ -68,14 +75,13 @@ void emq_die(emq_call *call, emq_job *job, ValkeyModuleString *error, int level)
 void emq_fail(emq_call *call, emq_job *job, emq_key *place, bool last, int64_t delay_ms, ValkeyModuleString *error) {
     give_back(call, job, place);
     if (last) return emq_die(call, job, error, 0);
-    emq_job_set(call, job, EMQ_LAST_ERROR, error);
-    plan(call, job, call->now_ms + delay_ms);
+    plan(call, job, call->now_ms + delay_ms, &(emq_change){EMQ_LAST_ERROR, error});
 }
 
 void emq_put_off(emq_call *call, emq_job *job, emq_key *place, int64_t due_ms) {
     give_back(call, job, place);
-    emq_job_set(call, job, EMQ_FLOOR, emq_store_number(call, emq_job_number(call, job, EMQ_FLOOR) + 1));
-    plan(call, job, due_ms);
+    int64_t floor = emq_job_number(call, job, EMQ_FLOOR) + 1;
+    plan(call, job, due_ms, &(emq_change){EMQ_FLOOR, emq_store_number(call, floor)});
 }
 
 void emq_remove(emq_call *call, emq_job *job, emq_key *place) {

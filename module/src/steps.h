@@ -10,8 +10,11 @@
 /* Takes the job off its place, and gives back the slot of an active one. */
 void emq_leave(emq_call *call, emq_job *job, emq_key *place);
 
-/* Puts the job into its waiting place. */
-void emq_join(emq_call *call, emq_job *job);
+/* Puts the job into its waiting place, and writes another field with its state if there is one. */
+void emq_join_with(emq_call *call, emq_job *job, const emq_change *change);
+static inline void emq_join(emq_call *call, emq_job *job) {
+    emq_join_with(call, job, NULL);
+}
 
 /* Takes the job off its place under a lease; attempts is its token afterwards. */
 void emq_start(emq_call *call, emq_job *job, emq_key *place, int64_t deadline_ms);

@@ -5,6 +5,9 @@
 #ifndef EMQ_WORDS_H
 #define EMQ_WORDS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "valkey_api.h"
 #include "wire.h"
 
@@ -56,6 +59,9 @@ typedef enum emq_word_id {
 
 extern ValkeyModuleString *emq_fields[EMQ_FIELDS];
 extern ValkeyModuleString *emq_words[EMQ_WORDS];
+
+/* Whether a text is that word. */
+bool emq_word_is(emq_word_id word, const char *text, size_t length);
 
 void emq_words_make(void);
 
