@@ -108,7 +108,18 @@ Policies = Callable[[Job], Policy]
 
 
 def settling_of(job: Job, ended: object, policy: Policy) -> Settling:
-    """How to settle a job whose handler ended with this value, or with this exception."""
+    """How to settle a job whose handler ended with this value, or with this exception.
+
+    Raises nothing: where the backoff or the exception is of no use, the run failed and the next one is a second later.
+    """
+    try:
+        return _settling_of(job, ended, policy)
+    except Exception as error:
+        reason = error_text(error.with_traceback(None)).decode()
+        return _settling_of(job, Retry(1.0, f"the backoff failed: {reason}"), policy)
+
+
+def _settling_of(job: Job, ended: object, policy: Policy) -> Settling:
     if not isinstance(ended, BaseException):
         fits = isinstance(ended, (bytes, bytearray, memoryview)) and len(ended) <= MAX_PAYLOAD
         return t.Complete(job, result=ended if fits else None)  # type: ignore[arg-type]

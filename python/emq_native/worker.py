@@ -31,7 +31,7 @@ from emq_native.dispatch import Answer
 from emq_native.errors import EmqError, Redirected, Refused, Unavailable
 from emq_native.executors import Executor
 from emq_native.ledger import HeldJob, Hold, Ledger, Stats, Verdict
-from emq_native.outcome import Policy, Retry, Signal, TimedOut, settling_of, without_our_frames
+from emq_native.outcome import Policy, Signal, TimedOut, settling_of, without_our_frames
 from emq_native.pump import Pump
 from emq_native.rounds import Batch, Round, Rounds, settle
 from emq_native.serializers import Json, Serializer
@@ -342,10 +342,7 @@ class Worker:
             # It was on its way when the handler ended by itself.
             ended = error
         _CURRENT.reset(token)
-        try:
-            settling = settling_of(job, ended, policy)
-        except Exception as error:
-            settling = settling_of(job, Retry(1.0, f"the backoff failed: {error!r}"), policy)
+        settling = settling_of(job, ended, policy)
         with self._lock:
             counts = self._ledger.finish(hold, settling, time.monotonic())
             self._dry = False

@@ -250,6 +250,28 @@ def test_retry_snooze_and_reject_say_what_happens(queue: Queue, started: Start) 
     assert (queue.peek(rejected) or {})["last_error"] == b"spam"
 
 
+@pytest.mark.parametrize("pause", [float("nan"), -1.0, 1e300, None, "soon", ZeroDivisionError()])
+def test_a_backoff_that_fails_costs_a_second_and_no_worker(queue: Queue, started: Start, pause: object) -> None:
+    def broken(attempt: int) -> float:
+        if isinstance(pause, Exception):
+            raise pause
+        return pause  # type: ignore[return-value]
+
+    def handler(job: HeldJob) -> None:
+        if job.payload == b"late":
+            while True:
+                pass
+        raise ValueError("x")
+
+    jobs = [queue.enqueue(word) for word in (b"late", b"fails")]
+    worker = started(Worker(queue, handler, concurrency=2, backoff=broken, timeout=0.1))
+    wait_until(lambda: all((queue.peek(job) or {}).get("last_error") for job in jobs))
+
+    assert all((queue.peek(job) or {})["last_error"].startswith(b"the backoff failed: ") for job in jobs)
+    worker.stop()
+    assert worker.join(10)
+
+
 def test_a_handler_over_its_time_is_interrupted_and_has_failed(queue: Queue, started: Start) -> None:
     raised: list[BaseException] = []
 

@@ -113,6 +113,18 @@ async def test_retry_snooze_reject_and_failures(url: str, queue: Queue) -> None:
     assert (queue.peek(jobs[b"fail"]) or {})["last_error"].startswith(b"ValueError: x\n")
 
 
+async def test_a_backoff_that_fails_costs_a_second_and_no_worker(url: str, queue: Queue) -> None:
+    async def handler(job: HeldJob) -> None:
+        await asyncio.sleep(60 if job.payload == b"late" else 0)
+        raise ValueError("x")
+
+    jobs = [queue.enqueue(word) for word in (b"late", b"fails")]
+    async with at_work(url, queue.name, handler, backoff=lambda attempt: float("nan"), timeout=0.1):
+        await until(lambda: all((queue.peek(job) or {}).get("last_error") for job in jobs))
+
+    assert all((queue.peek(job) or {})["last_error"].startswith(b"the backoff failed: ") for job in jobs)
+
+
 async def test_a_handler_over_its_time_is_cancelled_and_has_failed(url: str, queue: Queue) -> None:
     cancelled = asyncio.Event()
 

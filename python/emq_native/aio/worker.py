@@ -26,7 +26,7 @@ from emq_native.dispatch import Answer
 from emq_native.errors import EmqError, Redirected, Refused, Unavailable
 from emq_native.executors import Executor
 from emq_native.ledger import AHEAD_S, PATIENCE_S, HeldJob, Hold, Ledger, Stats, Verdict
-from emq_native.outcome import Policy, Retry, Signal, TimedOut, settling_of, without_our_frames
+from emq_native.outcome import Policy, Signal, TimedOut, settling_of, without_our_frames
 from emq_native.pump import Strokes
 from emq_native.rounds import Batch, Rounds, settle
 from emq_native.serializers import Json, Serializer
@@ -462,10 +462,7 @@ class Worker:
 
     def _settle(self, hold: Hold, ended: object, policy: Policy) -> None:
         job = hold.job
-        try:
-            settling = settling_of(job, ended, policy)
-        except Exception as error:
-            settling = settling_of(job, Retry(1.0, f"the backoff failed: {error!r}"), policy)
+        settling = settling_of(job, ended, policy)
         with self._lock:
             counts = self._ledger.finish(hold, settling, time.monotonic())
         if not counts:
