@@ -60,8 +60,9 @@ class Refusal:
 
 
 def num(text: bytes | None) -> int:
-    """A number that the contract stored itself; 0 when it is absent or unsound."""
-    return int(text) if text is not None and len(text) <= 16 and _DECIMAL.fullmatch(text) else 0
+    """A number that the contract stored itself; 0 when it is absent or unsound, beyond M too."""
+    sound = text is not None and len(text) <= 16 and _DECIMAL.fullmatch(text) and int(text) <= M
+    return int(text) if sound else 0
 
 
 def decimal(number: int) -> bytes:

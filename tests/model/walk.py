@@ -56,8 +56,10 @@ STALE_TOKENS = (b"0", b"1", b"2", b"3", b"4", b"01", b"", b"x", b"90071992547409
 LIKINGS = {
     **dict.fromkeys(VERBS, 3),
     **dict.fromkeys(("emq.enqueue", "emq.genqueue", "emq.complete", "emq.claim", "emq.gclaim", "emq.reap"), 9),
-    **dict.fromkeys(("emq.retry", "emq.delay", "emq.promote", "emq.schedule", "emq.mclaim", "emq.gmclaim"), 6),
-    **dict.fromkeys(("emq.menqueue", "emq.gwclaim", "emq.mcomplete", "emq.greap", "emq.fire", "emq.greassign"), 5),
+    **dict.fromkeys(
+        ("emq.retry", "emq.delay", "emq.promote", "emq.schedule", "emq.mclaim", "emq.gmclaim", "emq.fire"), 6
+    ),
+    **dict.fromkeys(("emq.menqueue", "emq.gwclaim", "emq.mcomplete", "emq.greap", "emq.greassign"), 5),
     **dict.fromkeys(("emq.resume", "emq.gresume", "emq.glimit", "emq.gdrain", "emq.repeat", "emq.log"), 2),
     **dict.fromkeys(("emq.state", "emq.peek", "emq.counts"), 2),
     **dict.fromkeys(("emq.pause", "emq.gpause", "emq.gweight", "emq.update", "emq.progress"), 1),
@@ -87,8 +89,8 @@ class Walk:
         if damage:
             self.likings |= {verb: self.likings[verb] * 2 for verb in MOVERS}
         self.jobs = JOBS[: choose((4, 7, 10))]
-        self.groups = GROUPS[: choose((1, 2, 4))]
-        self.wrong_words = choose((0, 0.02, 0.05))
+        self.groups = GROUPS[: choose((1, 2, 4, 4))]
+        self.wrong_words = choose((0, 0.03, 0.06))
         self.harmless = choose((0.04, 0.08, 0.15))
         self.harm = choose((0.06, 0.15)) if damage else 0
         self.harms = [
@@ -97,6 +99,7 @@ class Walk:
                 self.lose_row,
                 self.spoil,
                 self.spoil,
+                self.spoil_parent,
                 self.break_row,
                 self.list_twice,
                 self.list_ghost,
@@ -298,7 +301,9 @@ class Walk:
             return WRONG_IDS
         if word.startswith(b"emq:"):
             return WRONG_QUEUES
-        return WRONG_NUMBERS if word.isdigit() else WRONG_WORDS
+        if word.isdigit():
+            return (*4 * (b"0" + word, b"+" + word, b" " + word, word + b" ", word + b".0"), *WRONG_NUMBERS)
+        return WRONG_WORDS
 
     # Steps
 
@@ -415,7 +420,7 @@ class Walk:
             (
                 (b"attempts", b"x", b"", b"-1", b"01", b"9007199254740991", b"9007199254740990", b"3"),
                 (b"state", b"pending", b"active", b"scheduled", b"dead", b"awaiting_children", b"x"),
-                (b"floor", b"x", b"-1", b"1", b"2", b"01"),
+                (b"floor", b"x", b"-1", b"1", b"2", b"01", b"9007199254740993", b"9999999999999999"),
                 (b"reaped", b"1", b"2", b"x"),
                 (b"group", *GROUPS),
                 (b"parent", job, *JOBS, *PARENTS, b"ghost"),
@@ -462,10 +467,15 @@ class Walk:
         job = self.job(*PLACES, b"lanes")
         names = [*KINDS, *(lane(group) for group in self.groups), row(job), row(job)]
         names += [row(job) + sub for sub in SUBKEYS] + [b"repeat:" + name for name in REPEATS]
-        parent = self.row(job).get(b"parent")
-        if parent:
-            names += 3 * [row(parent), *(row(parent) + sub for sub in SUBKEYS)]
         return self.spoilt_key(self.random.choice(names))
+
+    def spoil_parent(self) -> Step:
+        """A key of a parent that the end of a child will want to write."""
+        parents = [self.row(job)[b"parent"] for job in (*self.jobs, *PARENTS) if b"parent" in self.row(job)]
+        if not parents:
+            return self.adopt()
+        parent = row(self.random.choice(parents))
+        return self.spoilt_key(self.random.choice((parent, *(parent + sub for sub in SUBKEYS[2:]))))
 
     def spoilt_key(self, name: bytes) -> Step:
         key = self.key(name)
