@@ -297,7 +297,8 @@ class Worker:
                 lost = []
                 ledger.unanswered(trip.verdicts, unsure=is_unsure(trouble))
             self._rest(trouble or step.fault)
-            self._changed.notify_all()
+            # Runners for the jobs, and one to lead.
+            self._changed.notify(len(step.jobs) + 1)
         tell_settled(trip.verdicts, step.settled)
         self._tell_lost(lost)
 
@@ -311,6 +312,7 @@ class Worker:
         if isinstance(trouble, EmqError) and ends_worker(trouble):
             self._error = self._error or trouble
             self._phase = LEAVING
+            self._changed.notify_all()
             self._keeping.notify()
             return
         pause = backoff(self._troubles, random.random())
