@@ -22,7 +22,7 @@ static emq_job *find(emq_call *call) {
 static bool is_locked(emq_call *call, emq_job *job) {
     emq_key lock = {0};
     emq_store_name_row(call, &lock, job->entry.text, ":lock");
-    bool locked = ValkeyModule_KeyExists(call->ctx, lock.name);
+    bool locked = emq_store_exists(call, lock.name);
     emq_store_forget(call, &lock);
     return locked;
 }

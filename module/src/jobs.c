@@ -182,7 +182,7 @@ void emq_job_erase(emq_call *call, emq_job *job) {
         size_t length = strlen(subkeys[i]);
         memcpy(name + stem, subkeys[i], length);
         emq_key subkey = {.name = ValkeyModule_CreateString(NULL, name, stem + length)};
-        if (ValkeyModule_KeyExists(call->ctx, subkey.name)) {
+        if (emq_store_exists(call, subkey.name)) {
             emq_key_delete(call, &subkey);
             emq_store_release(call, &subkey);
         }

@@ -90,7 +90,7 @@ static bool anything_left(emq_call *call, bool keeps_outbox) {
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (emq_store_length(call, emq_store_key(call, keys[i])) > 0) return true;
     }
-    bool lanes = ValkeyModule_KeyExists(call->ctx, emq_store_key(call, EMQ_LANES)->name);
+    bool lanes = emq_store_exists(call, emq_store_key(call, EMQ_LANES)->name);
     return lanes || (keeps_outbox && emq_store_length(call, emq_store_key(call, EMQ_OUTBOX)) > 0);
 }
 

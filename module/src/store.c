@@ -147,6 +147,13 @@ void emq_store_forget(emq_call *call, emq_key *key) {
     key->name = NULL;
 }
 
+bool emq_store_exists(emq_call *call, ValkeyModuleString *name) {
+    int quietly = VALKEYMODULE_READ | VALKEYMODULE_OPEN_KEY_NOTOUCH | VALKEYMODULE_OPEN_KEY_NONOTIFY | VALKEYMODULE_OPEN_KEY_NOSTATS;
+    ValkeyModuleKey *handle = ValkeyModule_OpenKey(call->ctx, name, quietly);
+    if (handle) ValkeyModule_CloseKey(handle);
+    return handle;
+}
+
 int emq_store_kind(emq_call *call, emq_key *key) {
     int kind = ValkeyModule_KeyType(emq_store_handle(call, key));
     if (kind == VALKEYMODULE_KEYTYPE_SET) emq_store_release(call, key);
@@ -188,7 +195,7 @@ bool emq_store_has_field(emq_call *call, emq_key *key, ValkeyModuleString *field
 
 bool emq_store_has_member(emq_call *call, emq_queue_key set, ValkeyModuleString *member) {
     emq_key *key = emq_store_key(call, set);
-    if (!ValkeyModule_KeyExists(call->ctx, key->name)) return false;
+    if (!emq_store_exists(call, key->name)) return false;
     ValkeyModuleCallReply *reply = ValkeyModule_Call(call->ctx, "SISMEMBER", "ss", key->name, member);
     bool listed = reply && ValkeyModule_CallReplyInteger(reply) == 1;
     if (reply) ValkeyModule_FreeCallReply(reply);
@@ -205,7 +212,7 @@ ValkeyModuleString *emq_store_string(emq_call *call, emq_key *key) {
 /* Adds what a listing command answers about a key, if the key exists. */
 static void list(emq_call *call, const char *command, emq_queue_key which, emq_vector *strings) {
     emq_key *key = emq_store_key(call, which);
-    if (!ValkeyModule_KeyExists(call->ctx, key->name)) return;
+    if (!emq_store_exists(call, key->name)) return;
     ValkeyModuleCallReply *reply = ValkeyModule_Call(call->ctx, command, "s", key->name);
     size_t count = reply ? ValkeyModule_CallReplyLength(reply) : 0;
     for (size_t i = 0; i < count; i++) {

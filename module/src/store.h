@@ -84,6 +84,9 @@ void emq_store_release(emq_call *call, emq_key *key);
 /* Release, and forget the name. */
 void emq_store_forget(emq_call *call, emq_key *key);
 
+/* Whether there is a key of that name. To find none is no miss in the server's statistics and events: it is the rule. */
+bool emq_store_exists(emq_call *call, ValkeyModuleString *name);
+
 /* VALKEYMODULE_KEYTYPE_*; the key is open afterwards unless it is a set. */
 int emq_store_kind(emq_call *call, emq_key *key);
 
