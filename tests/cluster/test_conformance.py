@@ -16,16 +16,12 @@ from emq_native.executors import Executor
 pytestmark = pytest.mark.cluster
 
 
-PROTOCOLS = {"native": "3", "scripted": "2"}
-"""One for each executor: what a protocol version changes, the suite shows outside clusters on both."""
-
-
 def test_an_executor_conforms_in_a_cluster_and_nothing_is_left_behind(cluster: Cluster, executor: Executor) -> None:
     with cluster.client() as client:
         client.set("{emq}:version", "of somebody else")
         client.set("foreign", "kept")
-    words = ("--url", cluster.nodes[1].url, "--executor", executor.name, "--protocol", PROTOCOLS[executor.name])
-    answer = CliRunner().invoke(conformance, [*words, "--json"])
+    words = ["--url", cluster.nodes[1].url, "--executor", executor.name, "--json"]
+    answer = CliRunner().invoke(conformance, words)
     document = json.loads(answer.stdout)
     assert [result for result in document["results"] if result["outcome"] == Outcome.FAIL.value] == []
     assert answer.exit_code == 0
