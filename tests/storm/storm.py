@@ -133,34 +133,36 @@ def _rage(
     patience: float,
     tell: Callable[[str], None],
 ) -> None:
-    begun = time.monotonic()
+    begun = next_kill = time.monotonic()
+    completed = 0
     alive = [_fork(server.url, notes) for _ in range(workers)]
+    client = server.client()
     try:
-        while (completed := _completed(server)) < report.jobs and time.monotonic() - begun < patience:
-            time.sleep(kill_every)
+        while completed < report.jobs and time.monotonic() - begun < patience:
+            next_kill += kill_every
+            time.sleep(max(0.0, next_kill - time.monotonic()))
             victim = alive.pop(random.randrange(len(alive)))
             os.kill(victim, signal.SIGKILL)
             os.waitpid(victim, 0)
             report.worker_kills += 1
             alive.append(_fork(server.url, notes))
-            if report.server_kills < server_kills and completed >= report.jobs * (report.server_kills + 1) / (
-                server_kills + 1
-            ):
+            completed = int(client.hget(f"emq:{{{QUEUE}}}:metrics:completed", "count") or 0)
+            share = (report.server_kills + 1) / (server_kills + 1)
+            if report.server_kills < server_kills and completed >= report.jobs * share:
                 server.kill()
                 server.start()
+                client.close()
+                client = server.client()
                 report.server_kills += 1
                 tell(f"{completed} completed, server killed {report.server_kills} times")
+                next_kill = time.monotonic()
     finally:
         for pid in alive:
             os.kill(pid, signal.SIGTERM)
         for pid in alive:
             os.waitpid(pid, 0)
+        client.close()
     report.seconds = time.monotonic() - begun
-
-
-def _completed(server: Server) -> int:
-    with server.client() as client:
-        return int(client.hget(f"emq:{{{QUEUE}}}:metrics:completed", "count") or 0)
 
 
 def _noted(notes: Path, kind: str) -> list[str]:
