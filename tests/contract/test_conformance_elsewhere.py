@@ -107,7 +107,13 @@ def test_the_command_gives_no_verdict_on_a_node_that_it_cannot_ask(servers: Serv
     assert "cannot run" in output
     code, output = call("--url", servers("native").server.url.replace("/0", "/9"))
     assert code == 3
-    assert "say which one" in output
+    assert "nobody has claimed this node" in output
+
+
+def test_the_command_gives_no_verdict_on_a_node_without_the_module(servers: Servers) -> None:
+    code, output = call("--url", servers("scripted").server.url, "--executor", "native", "--only", "C043")
+    assert code == 3
+    assert "the module is not loaded" in output
 
 
 def test_without_a_url_the_command_starts_a_server_and_may_run_everything() -> None:

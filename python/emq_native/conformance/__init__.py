@@ -86,7 +86,7 @@ def run(
 
     executor: NATIVE or SCRIPTED; by default the one whose identity the fence of the node holds. only: numbers of cases
     (default: all). own_server: the node is ours, so that every case may run. each: is told every result as it comes.
-    Raises ValueError when the executor cannot be told, WireLost when the node cannot be reached.
+    Raises ValueError when the executor cannot be told or the module is not there, WireLost when the node is not.
     """
     with Wire(url) as wire:
         chosen = executor or _executor_of(wire)
@@ -153,8 +153,10 @@ def _executor_of(wire: Wire) -> Executor:
             return executor
     if b"_mode:cluster" in _info(wire):
         raise ValueError("in cluster mode each queue has its own fence: say which executor is to be tested")
-    found = fence.text if isinstance(fence, Error) else fence
-    raise ValueError(f"the fence of this node names no executor (found {found!r}): say which one is to be tested")
+    if fence is None:
+        raise ValueError("nobody has claimed this node: claim it, or say which executor is to be tested")
+    found = fence.text if isinstance(fence, Error) else repr(fence)
+    raise ValueError(f"the fence of this node names no executor (found {found}): say which one is to be tested")
 
 
 def _info(wire: Wire) -> bytes:

@@ -18,7 +18,7 @@ from .wire import WireLost
 
 EXECUTORS = {"native": NATIVE, "scripted": SCRIPTED}
 NO_VERDICT = 3
-"""Exit code when no case could be run: the node cannot be reached, or says nothing about its executor."""
+"""Exit code when no case could be run: the node cannot be reached, lacks the module, or names no executor."""
 
 
 @click.command()
@@ -62,7 +62,7 @@ def conformance(
             else run(url, EXECUTORS[executor] if executor else None, only=numbers, protocols=chosen, each=show)
         )
     except (ValueError, WireLost, OSError) as error:
-        click.echo(f"cannot run: {error}", err=True)
+        click.echo(f"emq-native: cannot run: {error}", err=True)
         sys.exit(NO_VERDICT)
     if as_json:
         click.echo(json.dumps(document(report), indent=2))

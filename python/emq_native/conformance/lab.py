@@ -54,8 +54,13 @@ class Lab:
     def __post_init__(self) -> None:
         self.wire = Wire(self.url, self.protocol)
         self.control = Wire(self.url, 2)
-        self.cluster = self._in_cluster_mode()
-        self._served = self._capabilities()
+        try:
+            self.cluster = self._in_cluster_mode()
+            self._served = self._capabilities()
+        except BaseException:
+            self.wire.close()
+            self.control.close()
+            raise
         self._queues: list[str] = []
         self._wires: list[Wire] = []
         self._begin()
@@ -552,7 +557,8 @@ class Lab:
             return lambda verb: verb in VERBS and VERBS[verb].scripted and self.executor.serves(verb)
         reply = self.control.call("TRA.CAPABILITIES")
         if not isinstance(reply, list):
-            raise AssertionError(f"TRA.CAPABILITIES answered {reply!r}: is the module loaded?")
+            found = reply.text if isinstance(reply, Error) else repr(reply)
+            raise ValueError(f"the module is not loaded on this node, or hidden from this user: {found}")
         return frozenset(entry.decode().partition("/")[0] for entry in reply if isinstance(entry, bytes)).__contains__
 
 
