@@ -18,8 +18,8 @@ README = (ROOT / "README.md").read_text()
 URL = "redis://127.0.0.1:6379"
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+def blocks(language: str, page: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def url() -> Iterator[str]:
 
 
 def test_the_python_side_runs(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    [example] = blocks("python")
+    [example, _] = blocks("python")
     assert URL in example
     names: dict[str, object] = {}
     exec(compile(example.replace(URL, url), "README.md", "exec"), names)
@@ -43,7 +43,7 @@ def test_the_python_side_runs(url: str, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_the_other_side_does_the_same(url: str) -> None:
-    [example] = blocks("python")
+    [example, _] = blocks("python")
     said = re.findall(r"# ((?:EMQ\.).*)$", example, re.MULTILINE)
     assert len(said) == 11
     refusals = []
@@ -56,6 +56,24 @@ def test_the_other_side_does_the_same(url: str) -> None:
         assert refusals == ["EMQSTALE complete token mismatch"]
         assert client.execute_command("EMQ.STATE", "emq:{orders}", "JOB0EEMl9I7Qw4") == "absent"
         assert client.execute_command("EMQ.STATE", "emq:{orders}", "JOB0EEMl9I7Qw5") == "scheduled"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/workers.md"])
+def test_the_tasks_are_worked_on(page: str, url: str) -> None:
+    shown = blocks("python", (ROOT / page).read_text())
+    [example] = [block for block in shown if "@app.task" in block]
+    names: dict[str, object] = {"__name__": "shop"}
+    exec(compile(example.replace(URL, url), page, "exec"), names)
+    app, resize = names["app"], names["resize"]
+    assert isinstance(app, emq_native.App)
+    assert isinstance(resize, emq_native.Task)
+    try:
+        resize.enqueue("cat.png", width=200)
+        worker = app.worker(burst=True)
+        worker.run()
+        assert worker.stats.completed == 1
+    finally:
+        app.close()
 
 
 def test_every_link_leads_somewhere() -> None:
