@@ -48,7 +48,7 @@ IN_C = [
         "attempts && emq_string_equal(reaped, attempts)",
         "waits",
     ),
-    Defect("a reap keeps the token", "move.c", "if (attempts) emq_job_set(call, job, EMQ_REAPED, attempts);", ""),
+    Defect("a reap keeps the token", "move.c", "attempts ? &(emq_change){EMQ_REAPED, attempts} : NULL", "NULL"),
     Defect(
         "a delay uses up no run",
         "steps.c",
