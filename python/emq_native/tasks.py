@@ -18,11 +18,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import update_wrapper
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
 from emq_native import aio
@@ -51,6 +53,8 @@ URL_VARIABLE: Final = "EMQ_URL"
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MS: Final = timedelta(milliseconds=1)
+_RUN: Final = ("__main__", "__mp_main__")
+"""What the module that is run is called, and what multiprocessing calls it in a spawned process."""
 
 
 class UnknownTask(EmqError, LookupError):
@@ -206,9 +210,11 @@ class App:
     ) -> Callable[[Callable[P, R]], Task[P, R]]:
         """Make a function a task.
 
-        name: by default its module and name; retries: further runs after a failed one; backoff: from the number of the
-        failed run to seconds, by default exponential(); timeout: seconds of one run; lane: a group, or a function of
-        the same arguments that tells it; queue: instead of the app's; result: keep what it returns for a parent.
+        name: by default its module and name; for a file that is run itself, the module that workers import. retries:
+        further runs after a failed one; backoff: from the number of the failed run to seconds, by default
+        exponential(); timeout: seconds of one run; lane: a group, or a function of the same arguments that tells it;
+        queue: instead of the app's; result: keep what it returns for a parent. Raises InvalidArgument for a name that
+        is there already, and without a name for a function that no worker could import.
         """
         policy = Policy(retries + 1, backoff or exponential(), timeout)
         if queue is not None:
@@ -217,7 +223,7 @@ class App:
             group_name(lane)
 
         def decorate(function: Callable[P, R]) -> Task[P, R]:
-            known = name or f"{function.__module__}.{function.__qualname__}"
+            known = name or f"{_module_of(function)}.{function.__qualname__}"
             if known in self.tasks:
                 raise InvalidArgument(f"there is a task {known} already")
             made = Task(self, function, name=known, queue=queue or self.queue, policy=policy, lane=lane, result=result)
@@ -376,3 +382,23 @@ def _no_handler(job: Job) -> None:
 
 async def _no_coroutine(job: Job) -> None:
     """As `_no_handler`."""
+
+
+def _module_of(function: Callable[..., Any]) -> str:
+    """The module of a function, as another process imports it. Raises InvalidArgument when there is no such name.
+
+    The module that is run has another name there: `python -m` knows it, for a file it is the stem.
+    """
+    name = function.__module__
+    if name not in _RUN:
+        return name
+    module = sys.modules.get(name)
+    spec, file = getattr(module, "__spec__", None), getattr(module, "__file__", None)
+    # What is read from standard input has a __file__ too.
+    for known in (spec and spec.name, file and os.path.isfile(file) and Path(file).stem):
+        if known and known not in _RUN:
+            return str(known)
+    raise InvalidArgument(
+        f"{function.__qualname__} is in no module that workers could import: put it into a file, or give it a name, "
+        f'@app.task("{function.__qualname__}")'
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,52 @@ def test_a_call_by_name_is_that_of_the_task(app: App, queue: Queue) -> None:
     assert (queue.peek(job) or {})["group"] == b"letters"
     with pytest.raises(TypeError):
         app.enqueue("greet")
+
+
+DEFINITION = """
+from emq_native import App
+
+app = App()
+
+@app.task()
+def resize() -> None: ...
+
+if __name__ == "__main__":
+    print(*app.tasks)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["shop/pictures.py"], "pictures.resize"),
+        (["-m", "shop.pictures"], "shop.pictures.resize"),
+        (["-m", "shop"], "shop.__main__.resize"),
+        (["-c", "import shop.pictures; print(*shop.pictures.app.tasks)"], "shop.pictures.resize"),
+    ],
+    ids=["a file", "a module", "a package", "imported"],
+)
+def test_a_task_is_named_by_the_module_that_workers_import(tmp_path: Path, words: list[str], name: str) -> None:
+    (tmp_path / "shop").mkdir()
+    for file in ("pictures.py", "__main__.py"):
+        (tmp_path / "shop" / file).write_text(DEFINITION)
+
+    ended = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True)
+
+    assert (ended.stdout, ended.stderr) == (f"{name}\n", "")
+
+
+def test_a_task_that_no_worker_could_import_is_refused_unless_it_has_a_name() -> None:
+    unnamed = subprocess.run([sys.executable], input=DEFINITION, capture_output=True, text=True)
+    named = subprocess.run(
+        [sys.executable], input=DEFINITION.replace("task()", 'task("resize")'), capture_output=True, text=True
+    )
+
+    assert unnamed.stderr.splitlines()[-1] == (
+        "emq_native.errors.InvalidArgument: resize is in no module that workers could import: "
+        'put it into a file, or give it a name, @app.task("resize")'
+    )
+    assert (named.stdout, named.stderr) == ("resize\n", "")
 
 
 def test_a_lane_is_told_from_the_arguments(app: App, queue: Queue) -> None:
