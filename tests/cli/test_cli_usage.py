@@ -8,6 +8,7 @@ import pytest
 from tests.cli.conftest import Run
 
 import emq_native
+from emq_native import provision
 from emq_native.server import Server
 
 COMMANDS = [
@@ -16,6 +17,15 @@ COMMANDS = [
     ("fence", "show"),
     ("fence", "claim", "--wire", "6"),
     ("fence", "move", "--from", "4", "--to", "6"),
+]
+OF_A_QUEUE = [
+    ("queues", "pause", "q"),
+    ("queues", "resume", "q"),
+    ("queues", "drain", "q", "--yes"),
+    ("queues", "obliterate", "q", "--yes"),
+    ("jobs", "ls", "q"),
+    ("dead", "ls", "q"),
+    ("dead", "replay", "q", "--all"),
 ]
 each_command = pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 
@@ -85,6 +95,43 @@ def test_two_nodes_in_one_command_line_are_refused(run: Run, node: Server, nowhe
     shown = run("fence", "show", node.url, "--url", nowhere)
     assert shown.exit_code == 2
     assert "two URLs" in shown.stderr
+
+
+@pytest.mark.parametrize("words", OF_A_QUEUE, ids=" ".join)
+def test_commands_about_a_queue_take_the_node_before_and_after_their_names(
+    run: Run, native_node: Server, nowhere: str, words: tuple[str, ...]
+) -> None:
+    provision.claim(native_node.url, wire=6)
+    group, *rest = words
+    assert run(*words, "--url", native_node.url, env={"EMQ_URL": nowhere}).exit_code == 0
+    assert run(group, "--url", native_node.url, *rest, env={"EMQ_URL": nowhere}).exit_code == 0
+    assert run(*words, env={"EMQ_URL": native_node.url}).exit_code == 0
+    assert "two URLs" in run(group, "--url", nowhere, *words[1:], "--url", native_node.url).stderr
+    missing = run(*words)
+    assert missing.exit_code == 2
+    assert "which node? Give its URL by --url, or in $EMQ_URL" in missing.stderr
+
+
+@pytest.mark.parametrize("words", [("queues",), ("jobs", "ls"), ("worker",)], ids=" ".join)
+def test_help_needs_no_node(run: Run, words: tuple[str, ...]) -> None:
+    shown = run(*words, "--help")
+    assert shown.exit_code == 0
+    assert "$EMQ_URL" in shown.stdout
+
+
+def test_the_list_of_queues_and_the_view_of_them_are_commands_about_a_node(run: Run, native_node: Server) -> None:
+    provision.claim(native_node.url, wire=6)
+    assert run("queues", "--url", native_node.url).exit_code == 0
+    assert run("top", native_node.url, "--count", "1").exit_code == 0
+    assert run("top", "--url", native_node.url, "--count", "1").exit_code == 0
+    assert "which node?" in run("queues").stderr
+    assert "which node?" in run("top").stderr
+
+
+def test_a_worker_whose_app_has_no_node_asks_for_one(run: Run) -> None:
+    shown = run("worker", "tests.worker.apps:app", "--burst")
+    assert shown.exit_code == 2
+    assert "which node? Give its URL to the app, by --url, or in $EMQ_URL" in shown.stderr
 
 
 def test_a_valkey_url_is_accepted(run: Run, node: Server) -> None:

@@ -38,7 +38,7 @@ def test_on_a_node_of_somebody_else_nothing_but_the_own_queues_is_touched(server
 
 def test_a_fence_that_names_no_executor_leaves_the_choice_to_the_caller(servers: Servers) -> None:
     url = servers("native").server.url.replace("/0", "/9")
-    with pytest.raises(ValueError, match="say which one"):
+    with pytest.raises(ValueError, match="say which executor"):
         run(url)
     report = run(url, SCRIPTED, only=["C032"])
     assert report.ok
@@ -74,6 +74,14 @@ def test_the_command_prints_a_line_for_each_case_and_a_summary(servers: Servers,
     assert "C999 not served (emq.future)" in output
     assert "C041 needs a server of its own" in output
     assert output.splitlines()[-1].startswith("scripted on Valkey ")
+
+
+@pytest.mark.parametrize("form", ["argument", "option", "variable"])
+def test_the_node_is_named_in_three_ways(servers: Servers, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    url = servers("scripted").server.url
+    monkeypatch.setenv("EMQ_URL", url if form == "variable" else "redis://127.0.0.1:1")
+    words = {"argument": [url], "option": ["--url", url], "variable": []}[form]
+    assert call(*words, "--only", "C032", "--json")[0] == 0
 
 
 def test_the_command_fails_when_a_case_fails_and_shows_expected_and_found(servers: Servers) -> None:

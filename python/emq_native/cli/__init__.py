@@ -95,5 +95,6 @@ class Commands(click.Group):
 def main() -> None:
     """A job queue that lives in a Valkey server: look at a node, provision it, run one; see its queues, work on them.
 
-    The node is named by a URL (redis, rediss, valkey, valkeys, unix) as argument, by --url, or by $EMQ_URL.
+    The node is named by a URL (redis, rediss, valkey, valkeys, unix): by --url, by $EMQ_URL, and where the command has
+    no other arguments, by an argument too.
     """

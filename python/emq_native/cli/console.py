@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
@@ -18,21 +19,58 @@ URL_VARIABLE: Final = "EMQ_URL"
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def node_url(command: Command) -> Command:
-    """Give a command the parameter `url`, from its argument, --url, or $EMQ_URL, in this order."""
+url_option = click.option("--url", metavar="URL", help=f"The node, also by ${URL_VARIABLE}.")
+url_argument = click.argument("address", metavar="[URL]", required=False)
 
-    @click.argument("address", metavar="[URL]", required=False)
-    @click.option("--url", metavar="URL", envvar=URL_VARIABLE, help=f"The node, also by ${URL_VARIABLE}.")
+
+def which_node(*ways: str) -> click.UsageError:
+    """The complaint that no node was named, with the ways to name one."""
+    return click.UsageError(f"which node? Give its URL {', '.join((*ways, 'by --url'))}, or in ${URL_VARIABLE}")
+
+
+def url_of(context: click.Context, address: str | None = None) -> str | None:
+    """The node that a command line names, as argument or by --url, here or before the subcommand; else $EMQ_URL.
+
+    Raises click.UsageError for two that differ.
+    """
+    named = {address} if address else set()
+    for each in filter(None, (context, context.parent)):
+        if each.get_parameter_source("url") is ParameterSource.COMMANDLINE:
+            named.add(each.params["url"])
+    if len(named) > 1:
+        raise click.UsageError("two URLs: name one node")
+    return next(iter(named), None) or os.environ.get(URL_VARIABLE)
+
+
+def needed_url(context: click.Context, address: str | None = None) -> str:
+    """As `url_of`; raises click.UsageError for none, too."""
+    url = url_of(context, address)
+    if not url:
+        raise which_node(*(["as argument"] if "address" in context.params else []))
+    return url
+
+
+def node_url(command: Command) -> Command:
+    """Give a command the parameter `url`, from its argument, --url, or $EMQ_URL."""
+
+    @url_argument
+    @url_option
     @click.pass_context
     @functools.wraps(command)
     def with_url(context: click.Context, /, address: str | None, url: str | None, **values: Any) -> Any:
-        given_twice = context.get_parameter_source("url") is ParameterSource.COMMANDLINE and address not in (None, url)
-        if given_twice:
-            raise click.UsageError("two URLs: as argument and by --url")
-        chosen = address or url
-        if not chosen:
-            raise click.UsageError(f"which node? Give its URL as argument, by --url, or in ${URL_VARIABLE}")
-        return command(url=chosen, **values)
+        return command(url=needed_url(context, address), **values)
+
+    return with_url  # type: ignore[return-value]
+
+
+def node_option(command: Command) -> Command:
+    """Give a command with other arguments the parameter `url`, from --url, here or before its name, or $EMQ_URL."""
+
+    @url_option
+    @click.pass_context
+    @functools.wraps(command)
+    def with_url(context: click.Context, /, url: str | None, **values: Any) -> Any:
+        return command(url=needed_url(context), **values)
 
     return with_url  # type: ignore[return-value]
 

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from emq_native import transitions as t
 from emq_native.cli import Failure
-from emq_native.cli.console import URL_VARIABLE, as_json
+from emq_native.cli.console import as_json, needed_url, node_option, url_option
 from emq_native.connector import Bus, connect
 from emq_native.errors import EmqError, WrongState
 from emq_native.ids import JobId
@@ -25,9 +25,6 @@ from emq_native.session import Session, is_clustered
 PAGE: Final = 500
 WIDEST_PAYLOAD: Final = 60
 
-url_option = click.option(
-    "--url", metavar="URL", envvar=URL_VARIABLE, required=True, help=f"The node, also by ${URL_VARIABLE}."
-)
 json_option = click.option("--json", "json_wanted", is_flag=True, help="One JSON document.")
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 queue_argument = click.argument("queue")
@@ -49,12 +46,11 @@ def opened(url: str) -> Iterator[Bus]:
 @url_option
 @json_option
 @click.pass_context
-def queues(context: click.Context, url: str, json_wanted: bool) -> None:
+def queues(context: click.Context, url: str | None, json_wanted: bool) -> None:
     """List the queues of a node with their numbers; or pause, resume, drain, obliterate one."""
-    context.obj = url
     if context.invoked_subcommand is not None:
         return
-    with opened(url) as bus:
+    with opened(needed_url(context)) as bus:
         found = [snapshot(bus, name) for name in queue_names(bus)]
     if json_wanted:
         as_json([each.as_dict() for each in found])
@@ -71,7 +67,7 @@ def queues(context: click.Context, url: str, json_wanted: bool) -> None:
 
 @queues.command()
 @queue_argument
-@click.pass_obj
+@node_option
 def pause(url: str, queue: str) -> None:
     """Stop claims. Everything else goes on."""
     with opened(url) as bus:
@@ -80,7 +76,7 @@ def pause(url: str, queue: str) -> None:
 
 @queues.command()
 @queue_argument
-@click.pass_obj
+@node_option
 def resume(url: str, queue: str) -> None:
     """Let claims go on."""
     with opened(url) as bus:
@@ -91,7 +87,7 @@ def resume(url: str, queue: str) -> None:
 @queue_argument
 @click.option("--scheduled", is_flag=True, help="The scheduled jobs too.")
 @yes_option
-@click.pass_obj
+@node_option
 def drain(url: str, queue: str, scheduled: bool, yes: bool) -> None:
     """Delete the waiting jobs without a group."""
     with opened(url) as bus:
@@ -107,7 +103,7 @@ def drain(url: str, queue: str, scheduled: bool, yes: bool) -> None:
 @queue_argument
 @click.option("--force", is_flag=True, help="Also with active jobs and undelivered flow entries.")
 @yes_option
-@click.pass_obj
+@node_option
 def obliterate(url: str, queue: str, force: bool, yes: bool) -> None:
     """Pause a queue and delete it with all its jobs."""
     with opened(url) as bus:
@@ -127,10 +123,8 @@ def obliterate(url: str, queue: str, force: bool, yes: bool) -> None:
 
 @click.group()
 @url_option
-@click.pass_context
-def jobs(context: click.Context, url: str) -> None:
+def jobs(url: str | None) -> None:
     """List, show, retry and remove jobs."""
-    context.obj = url
 
 
 @jobs.command("ls")
@@ -138,7 +132,7 @@ def jobs(context: click.Context, url: str) -> None:
 @click.option("--state", "states", type=click.Choice(list(PLACES)), multiple=True, help="Only these; repeatable.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="Most of each state.")
 @json_option
-@click.pass_obj
+@node_option
 def list_jobs(url: str, queue: str, states: tuple[str, ...], limit: int, json_wanted: bool) -> None:
     """List jobs, state by state."""
     with opened(url) as bus:
@@ -149,7 +143,7 @@ def list_jobs(url: str, queue: str, states: tuple[str, ...], limit: int, json_wa
 @queue_argument
 @click.argument("job_id")
 @json_option
-@click.pass_obj
+@node_option
 def show(url: str, queue: str, job_id: str, json_wanted: bool) -> None:
     """Show all that is known about a job."""
     with opened(url) as bus:
@@ -176,7 +170,7 @@ def show(url: str, queue: str, job_id: str, json_wanted: bool) -> None:
 @jobs.command()
 @queue_argument
 @click.argument("job_id")
-@click.pass_obj
+@node_option
 def retry(url: str, queue: str, job_id: str) -> None:
     """Let a dead job wait again, with all its runs before it."""
     with opened(url) as bus:
@@ -189,7 +183,7 @@ def retry(url: str, queue: str, job_id: str) -> None:
 @queue_argument
 @click.argument("job_ids", metavar="JOB_ID...", nargs=-1, required=True)
 @click.option("--force", is_flag=True, help="Also when it is active or locked.")
-@click.pass_obj
+@node_option
 def remove(url: str, queue: str, job_ids: tuple[str, ...], force: bool) -> None:
     """Delete jobs, wherever they are."""
     with opened(url) as bus:
@@ -203,17 +197,15 @@ def remove(url: str, queue: str, job_ids: tuple[str, ...], force: bool) -> None:
 
 @click.group()
 @url_option
-@click.pass_context
-def dead(context: click.Context, url: str) -> None:
+def dead(url: str | None) -> None:
     """List and replay dead jobs."""
-    context.obj = url
 
 
 @dead.command("ls")
 @queue_argument
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True)
 @json_option
-@click.pass_obj
+@node_option
 def list_dead(url: str, queue: str, limit: int, json_wanted: bool) -> None:
     """List the dead jobs of a queue with their errors."""
     with opened(url) as bus:
@@ -225,7 +217,7 @@ def list_dead(url: str, queue: str, limit: int, json_wanted: bool) -> None:
 @click.argument("job_ids", metavar="[JOB_ID...]", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All that are dead now.")
 @json_option
-@click.pass_obj
+@node_option
 def replay(url: str, queue: str, job_ids: tuple[str, ...], everything: bool, json_wanted: bool) -> None:
     """Let dead jobs wait again, the named ones or all, with all their runs before them."""
     if bool(job_ids) is everything:

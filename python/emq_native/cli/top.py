@@ -12,7 +12,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
-from emq_native.cli.jobs import age, opened, rich_table, url_option
+from emq_native.cli.console import node_url
+from emq_native.cli.jobs import age, opened, rich_table
 from emq_native.connector import Bus
 from emq_native.overview import Snapshot, queue_names, snapshot
 
@@ -23,7 +24,7 @@ NAMES_EVERY = 10
 
 
 @click.command()
-@url_option
+@node_url
 @click.option("--queues", "chosen", metavar="A,B", help="Only these.")
 @click.option("--interval", type=click.FloatRange(0.1, 3600), default=1.0, show_default=True, help="Seconds.")
 @click.option("--count", type=click.IntRange(1), help="End after so many looks.")

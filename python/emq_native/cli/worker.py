@@ -15,6 +15,8 @@ from typing import Any, Final
 
 import click
 
+from emq_native.cli.console import URL_VARIABLE, which_node
+from emq_native.errors import InvalidArgument
 from emq_native.processes import run_processes
 from emq_native.running import run
 from emq_native.tasks import App
@@ -51,7 +53,7 @@ class Work:
 
 @click.command()
 @click.argument("target", metavar="MODULE:APP")
-@click.option("--url", metavar="URL", help="The node, instead of the app's.")
+@click.option("--url", metavar="URL", help=f"The node, instead of the app's, which is else that of ${URL_VARIABLE}.")
 @click.option("--queues", metavar="A,B", help="By default those of the tasks.")
 @click.option(
     "--concurrency",
@@ -136,6 +138,10 @@ def load_app(target: str, url: str | None) -> App:
         raise click.UsageError(f"{target} is no emq_native.App")
     if url is not None:
         app.retarget(url)
+    try:
+        app.target  # noqa: B018
+    except InvalidArgument as error:
+        raise which_node("to the app") from error
     return app
 
 

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 
 import click
 
+from ..cli.console import url_argument, url_of, url_option
 from ..executors import NATIVE, SCRIPTED
 from . import CASES, Outcome, Report, Result, run
 from .host import CONFIG, OwnServer
@@ -22,15 +23,17 @@ NO_VERDICT = 3
 
 
 @click.command()
-@click.option(
-    "--url", help="The node: redis, rediss, valkey, valkeys or unix. Without it a server of our own is started."
-)
+@url_argument
+@url_option
 @click.option("--executor", type=click.Choice(sorted(EXECUTORS)), help="Default: the one that the fence names.")
 @click.option("--only", multiple=True, metavar="CASE", help="Number of a case, for example C043. Repeatable.")
 @click.option("--protocol", "protocols", type=click.Choice(["2", "3"]), multiple=True, help="Default: RESP2 and RESP3.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of lines.")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write a JUnit report to this file too.")
+@click.pass_context
 def conformance(
+    context: click.Context,
+    address: str | None,
     url: str | None,
     executor: str | None,
     only: tuple[str, ...],
@@ -38,13 +41,14 @@ def conformance(
     as_json: bool,
     junit: Path | None,
 ) -> None:
-    """Run the conformance cases of the contract against a node.
+    """Run the conformance cases of the contract against a node; without one, against a server of our own.
 
     The cases use queues of their own and delete them; nothing else on the node is changed. A case that would need to
     restart or fill the server is run only against a server of our own.
 
     Exit code: 0 nothing failed, 1 a case failed, 3 no case could be run.
     """
+    url = url_of(context, address)
     chosen = [int(protocol) for protocol in protocols] or [2, 3]
     numbers = [number.upper() for number in only]
     unknown = sorted(set(numbers) - set(CASES))
