@@ -29,6 +29,9 @@ ERROR_BYTES: Final = 4096
 FRAMES: Final = 12
 """Most frames of a traceback that are kept, the innermost ones."""
 
+LONGEST_MS: Final = 2**52
+"""Longest delay: the server keeps the moment that it ends at, which must be less than 2**53."""
+
 _PACKAGE: Final = str(Path(__file__).parent)
 
 
@@ -44,7 +47,7 @@ class Retry(Signal):
 
     def __init__(self, after: Duration | None = None, reason: str = "the handler asked for another run") -> None:
         if after is not None:
-            milliseconds("delay", after)
+            _bearable(after)
         super().__init__(after, reason)
         self.after = after
         self.reason = reason
@@ -60,7 +63,7 @@ class Snooze(Signal):
         if isinstance(until, datetime):
             instant("until", until)
         else:
-            milliseconds("delay", until)
+            _bearable(until)
         super().__init__(until)
         self.until = until
 
@@ -132,9 +135,16 @@ def _settling_of(job: Job, ended: object, policy: Policy) -> Settling:
     return t.Retry(
         job,
         max_attempts=policy.max_attempts,
-        delay=policy.backoff(job.attempts) if after is None else after,
+        delay=_bearable(policy.backoff(job.attempts) if after is None else after),
         error=error,
     )
+
+
+def _bearable(delay: Duration) -> Duration:
+    """The delay. Raises InvalidArgument for one that the server would refuse, which would leave the job to its lease."""
+    if milliseconds("delay", delay) > LONGEST_MS:
+        raise InvalidArgument(f"delay must be at most {LONGEST_MS} milliseconds, not {delay!r}")
+    return delay
 
 
 def without_our_frames(error: BaseException) -> BaseException:

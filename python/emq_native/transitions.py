@@ -413,6 +413,8 @@ class EnqueueMany(Transition["list[Admitted]"], verb="emq.menqueue"):
     def __post_init__(self) -> None:
         members = [each if isinstance(each, tuple) else (None, each) for each in self.payloads]
         _at_most_members(len(members))
+        if any(len(member) != 2 for member in members):
+            raise InvalidArgument("payloads must be bytes, or pairs (id, bytes)")
         payloads = [payload_bytes("payload", payload) for _, payload in members]
         self._ids = [_new_id(job_id) for job_id, _ in members]
         self._words = [word for pair in zip(self._ids, payloads, strict=True) for word in (pair[0].encode(), pair[1])]

@@ -324,6 +324,12 @@ def test_many_leases_are_jobs_or_pairs(jobs: list[object]) -> None:
         t.CompleteMany(jobs)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("payload", [(), (A,), (A, b"x", b"y")])
+def test_many_payloads_are_bytes_or_pairs(payload: object) -> None:
+    with pytest.raises(InvalidArgument, match="pairs"):
+        t.EnqueueMany([b"", payload])  # type: ignore[list-item]
+
+
 def test_at_most_so_many_members() -> None:
     assert len(t.CompleteMany([(A, 1)] * 10_000).words(KEY)) == 20_001
     with pytest.raises(InvalidArgument, match="at most 10000 members"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -250,7 +251,23 @@ def test_retry_snooze_and_reject_say_what_happens(queue: Queue, started: Start) 
     assert (queue.peek(rejected) or {})["last_error"] == b"spam"
 
 
-@pytest.mark.parametrize("pause", [float("nan"), -1.0, 1e300, None, "soon", ZeroDivisionError()])
+@pytest.mark.parametrize("signal", [Retry, Snooze])
+def test_a_delay_beyond_what_the_server_keeps_fails_the_run_and_does_not_hold_the_job(
+    queue: Queue, signal: type[Retry | Snooze]
+) -> None:
+    longest = timedelta(milliseconds=2**52)
+
+    def handler(job: HeldJob) -> None:
+        raise signal(longest if job.payload == b"longest" else longest + timedelta(milliseconds=1))
+
+    longer, later = queue.enqueue(b"longer"), queue.enqueue(b"longest")
+    work_off(queue, handler, max_attempts=2, backoff=constant(3600))
+
+    assert [queue.state(job) for job in (longer, later)] == ["scheduled", "scheduled"]
+    assert b"delay must be at most 4503599627370496 milliseconds" in (queue.peek(longer) or {})["last_error"]
+
+
+@pytest.mark.parametrize("pause", [float("nan"), -1.0, 1e300, 9e12, None, "soon", ZeroDivisionError()])
 def test_a_backoff_that_fails_costs_a_second_and_no_worker(queue: Queue, started: Start, pause: object) -> None:
     def broken(attempt: int) -> float:
         if isinstance(pause, Exception):
