@@ -141,7 +141,7 @@ def _settling_of(job: Job, ended: object, policy: Policy) -> Settling:
 
 
 def _bearable(delay: Duration) -> Duration:
-    """The delay. Raises InvalidArgument for one that the server would refuse, which would leave the job to its lease."""
+    """The delay. Raises InvalidArgument for one that the server would refuse, and so leave the job to its lease."""
     if milliseconds("delay", delay) > LONGEST_MS:
         raise InvalidArgument(f"delay must be at most {LONGEST_MS} milliseconds, not {delay!r}")
     return delay

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import random
 import select
 import signal
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from itertools import count
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from emq_native.errors import Unavailable
+from emq_native.terms import logger
+from emq_native.wiring import backoff
 
 if TYPE_CHECKING:
     from emq_native.worker import Worker
 
-__all__ = ["bell", "run"]
+__all__ = ["apatiently", "bell", "patiently", "run"]
+
+R = TypeVar("R")
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -46,6 +56,35 @@ def run(*workers: Worker) -> None:
     os.close(ring)
     for worker in workers:
         worker.join()
+
+
+def patiently(attempt: Callable[[], R]) -> R:
+    """What the first attempt returns that finds the node: as at work, one that does not answer is waited for.
+
+    Raises what no waiting can mend, for example PermissionDenied and WireRefused.
+    """
+    for number in count():
+        try:
+            return attempt()
+        except Unavailable as error:
+            time.sleep(_pause(number, error))
+    raise AssertionError("attempts do not end")
+
+
+async def apatiently(attempt: Callable[[], Awaitable[R]]) -> R:
+    """As `patiently`, for asyncio."""
+    for number in count():
+        try:
+            return await attempt()
+        except Unavailable as error:
+            await asyncio.sleep(_pause(number, error))
+    raise AssertionError("attempts do not end")
+
+
+def _pause(number: int, error: Unavailable) -> float:
+    pause = backoff(number, random.random())
+    logger.warning("the node is not there: %s; next try in %.1f s", error, pause)
+    return pause
 
 
 @contextmanager

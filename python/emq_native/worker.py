@@ -519,7 +519,9 @@ def _made(bus: Bus, name: str, options: dict[str, Any]) -> Worker:
 
 def _work(pickled: bytes) -> None:
     """In a process of its own."""
-    worker: Worker = pickle.loads(pickled)
+    from emq_native.running import patiently
+
+    worker: Worker = patiently(lambda: pickle.loads(pickled))
     worker.run()
 
 

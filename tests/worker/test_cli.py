@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from tests.cli.conftest import PROGRAM
-from tests.worker.apps import note, other
+from tests.worker.apps import note, other, slow
+from tests.worker.conftest import wait_until
 
-from emq_native import Bus, Queue, connect, mint
+from emq_native import Bus, Queue, Worker, connect, mint
 from emq_native.cli import main
 from emq_native.cli.jobs import age
+from emq_native.serializers import Json, Message
 from emq_native.server import Server
+from emq_native.worker import _work
 
 Run = Callable[..., Result]
 ROOT = Path(__file__).parents[2]
@@ -193,6 +198,49 @@ def test_a_burst_works_on_all_queues_of_an_app(
     failure = next(line for line in logged if "failed" in line["message"])
     assert (failure["job_id"], failure["queue"], failure["attempt"]) == (failing, "jobs", 1)
     assert "ValueError" in failure["traceback"]
+
+
+@pytest.mark.parametrize("extra", [(), ("--asyncio",), ("--processes", "2")], ids=" ".join)
+def test_a_worker_waits_for_a_node_that_is_not_there_yet(
+    queue: Queue, own_server: Server, tmp_path: Path, extra: tuple[str, ...]
+) -> None:
+    file = tmp_path / "notes"
+    queue.enqueue(Json().dumps(Message("note", (str(file), "done"), {})))
+    own_server.kill()
+    words = [PROGRAM, "worker", "tests.worker.apps:app", "--url", own_server.url, *extra]
+    with subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            said = next(line for line in process.stderr if "next try in" in line)
+            own_server.start()
+            wait_until(lambda: file.exists() and "done" in file.read_text())
+            process.terminate()
+            process.stderr.read()
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+    assert f"127.0.0.1:{own_server.port}" in said
+
+
+@pytest.mark.parametrize("extra", [(), ("--asyncio",)], ids=" ".join)
+def test_a_worker_does_not_wait_where_it_is_refused(own_server: Server, extra: tuple[str, ...]) -> None:
+    def status(url: str) -> int:
+        words = [PROGRAM, "worker", "tests.worker.apps:app", "--url", url, *extra]
+        return subprocess.run(words, cwd=ROOT, stderr=subprocess.DEVNULL, timeout=60).returncode
+
+    assert status(own_server.url.replace("/0", "/9")) == 1
+    own_server.client().config_set("requirepass", "secret")
+    assert status(own_server.url) == 3
+
+
+def test_worker_processes_wait_for_a_node_that_is_not_there_yet(queue: Queue, own_server: Server) -> None:
+    worker = pickle.dumps(Worker(queue, slow, burst=True))
+    own_server.kill()
+    working = threading.Thread(target=_work, args=(worker,))
+    working.start()
+    own_server.start()
+    working.join(20)
+    assert not working.is_alive()
 
 
 @pytest.mark.parametrize("target", ["tests.worker.apps", "tests.worker.nowhere:app", "tests.worker.apps:note"])

@@ -15,10 +15,11 @@ from typing import Any, Final
 
 import click
 
+from emq_native.aio.worker import Worker as AsyncWorker
 from emq_native.cli.console import URL_VARIABLE, which_node
 from emq_native.errors import InvalidArgument
 from emq_native.processes import run_processes
-from emq_native.running import run
+from emq_native.running import apatiently, patiently, run
 from emq_native.tasks import App
 from emq_native.terms import logger
 
@@ -48,7 +49,7 @@ class Work:
         if self.asynchronous:
             asyncio.run(_run_async(app, queues, options))
         else:
-            run(*(app.worker(queue, **options) for queue in queues))
+            run(*patiently(lambda: [app.worker(queue, **options) for queue in queues]))
 
 
 @click.command()
@@ -96,7 +97,7 @@ def worker(
     """Work on the tasks of an app, for example `emq-native worker shop.tasks:app --concurrency 8`.
 
     The first SIGTERM or Ctrl-C stops taking jobs, lets those that run finish within the grace, and hands back the
-    rest; the second leaves at once.
+    rest; the second leaves at once. A node that does not answer is waited for, at the start too.
     """
     work = Work(
         target=target,
@@ -146,7 +147,10 @@ def load_app(target: str, url: str | None) -> App:
 
 
 async def _run_async(app: App, queues: tuple[str, ...], options: dict[str, Any]) -> None:
-    workers = [await app.aworker(queue, **options) for queue in queues]
+    async def attempt() -> list[AsyncWorker]:
+        return [await app.aworker(queue, **options) for queue in queues]
+
+    workers = await apatiently(attempt)
 
     def stop() -> None:
         for each in workers:
