@@ -112,7 +112,7 @@ def test_the_command_writes_json_and_junit(servers: Servers, tmp_path: Path, fut
 def test_the_command_gives_no_verdict_on_a_node_that_it_cannot_ask(servers: Servers) -> None:
     code, output = call("--url", "redis://127.0.0.1:1")
     assert code == 3
-    assert "cannot run" in output
+    assert "cannot run: cannot connect to 127.0.0.1:1: " in output
     code, output = call("--url", servers("native").server.url.replace("/0", "/9"))
     assert code == 3
     assert "nobody has claimed this node" in output
@@ -122,6 +122,44 @@ def test_the_command_gives_no_verdict_on_a_node_without_the_module(servers: Serv
     code, output = call("--url", servers("scripted").server.url, "--executor", "native", "--only", "C043")
     assert code == 3
     assert "the module is not loaded" in output
+
+
+def test_the_command_gives_no_verdict_when_no_chosen_case_may_run_there(servers: Servers, future: str) -> None:
+    url = servers("scripted").server.url
+    code, output = call(url, "--only", "C041", "--only", future)
+    assert code == 3
+    assert "no case could be run: a case that restarts, fills or reconfigures its server" in output
+    code, output = call(url, "--only", future)
+    assert code == 3
+    assert "no case could be run: the scripted executor on this node serves none of them" in output
+
+
+@pytest.mark.parametrize(
+    ("words", "numbers"),
+    [
+        (["C043"], ["C043"]),
+        (["43"], ["C043"]),
+        (["c43"], ["C043"]),
+        (["C043-C045"], ["C043", "C044", "C045"]),
+        (["9-11", "C148"], ["C009", "C010", "C011", "C148"]),
+    ],
+    ids=" ".join,
+)
+def test_cases_are_listed_and_chosen_by_number_or_range(words: list[str], numbers: list[str]) -> None:
+    code, output = call("--list", *(f"--only={each}" for each in words))
+    assert code == 0
+    assert output.splitlines() == [f"{number}  {CASES[number].title}" for number in numbers]
+
+
+def test_all_cases_are_listed() -> None:
+    assert len(call("--list")[1].splitlines()) == len(CASES)
+
+
+@pytest.mark.parametrize("words", ["C000", "D043", "C045-C043", "1-2-3", "-5", "", "C0043"])
+def test_a_case_that_there_is_not_is_a_wrong_command_line(words: str) -> None:
+    code, output = call(f"--only={words}")
+    assert code == 2
+    assert f"unknown: {words}" in output
 
 
 def test_without_a_url_the_command_starts_a_server_and_may_run_everything() -> None:

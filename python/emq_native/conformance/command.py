@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,10 @@ NO_VERDICT = 3
 @url_argument
 @url_option
 @click.option("--executor", type=click.Choice(sorted(EXECUTORS)), help="Default: the one that the fence names.")
-@click.option("--only", multiple=True, metavar="CASE", help="Number of a case, for example C043. Repeatable.")
+@click.option(
+    "--only", multiple=True, metavar="CASE", help="A case or a range of them: C043, 43, C043-C050. Repeatable."
+)
+@click.option("--list", "list_wanted", is_flag=True, help="Only list the cases, by number and title.")
 @click.option("--protocol", "protocols", type=click.Choice(["2", "3"]), multiple=True, help="Default: RESP2 and RESP3.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of lines.")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write a JUnit report to this file too.")
@@ -37,6 +41,7 @@ def conformance(
     url: str | None,
     executor: str | None,
     only: tuple[str, ...],
+    list_wanted: bool,
     protocols: tuple[str, ...],
     as_json: bool,
     junit: Path | None,
@@ -46,14 +51,15 @@ def conformance(
     The cases use queues of their own and delete them; nothing else on the node is changed. A case that would need to
     restart or fill the server is run only against a server of our own.
 
-    Exit code: 0 nothing failed, 1 a case failed, 3 no case could be run.
+    Exit codes: 0 nothing failed, 1 a case failed, 2 wrong command line, 3 no case could be run.
     """
     url = url_of(context, address)
     chosen = [int(protocol) for protocol in protocols] or [2, 3]
-    numbers = [number.upper() for number in only]
-    unknown = sorted(set(numbers) - set(CASES))
-    if unknown:
-        raise click.BadParameter(f"unknown: {', '.join(unknown)}", param_hint="--only")
+    numbers = [number for words in only for number in _numbers(words)]
+    if list_wanted:
+        for number in numbers or sorted(CASES):
+            click.echo(f"{number}  {CASES[number].title}")
+        return
 
     def show(result: Result) -> None:
         if not as_json:
@@ -74,7 +80,27 @@ def conformance(
         click.echo(summary(report))
     if junit is not None:
         junit.write_text(xml(report), encoding="utf-8")
+    counts = report.counts()
+    if not counts[Outcome.OK] and not counts[Outcome.FAIL]:
+        click.echo(f"emq-native: no case could be run{_why_none(report)}", err=True)
+        sys.exit(NO_VERDICT)
     sys.exit(0 if report.ok else 1)
+
+
+def _numbers(words: str) -> list[str]:
+    """The cases that C043, C43, 43 or C043-C050 names. Raises click.BadParameter when there is none."""
+    ends = [re.fullmatch(r"([CM]?)([0-9]{1,3})", end) for end in words.upper().split("-")]
+    full = [f"{end[1] or 'C'}{end[2]:0>3}" for end in ends if end]
+    found = [number for number in sorted(CASES) if full[0] <= number <= full[-1]] if full else []
+    if not found or len(full) != len(ends) or len(ends) > 2:
+        raise click.BadParameter(f"unknown: {words}", param_hint="--only")
+    return found
+
+
+def _why_none(report: Report) -> str:
+    if report.counts()[Outcome.NEEDS_OWN_SERVER]:
+        return ": a case that restarts, fills or reconfigures its server runs only where no URL is given"
+    return f": the {report.executor} executor on this node serves none of them" if report.results else ""
 
 
 def _on_own_server(executor: str, only: list[str], protocols: list[int], each: Any) -> Report:

@@ -74,7 +74,7 @@ NULL_ARRAY: Final = NullArray()
 
 
 class WireLost(ConnectionError):
-    """The server closed the connection or did not answer in time."""
+    """The server takes no connection, closed it, or did not answer in time."""
 
 
 def word(value: Word) -> bytes:
@@ -125,6 +125,10 @@ class Address:
             verify=query.get("ssl_cert_reqs", ["required"])[0] != "none",
         )
 
+    def __str__(self) -> str:
+        """Where, without the password."""
+        return self.path or f"{self.host}:{self.port}"
+
 
 def _part(parts: SplitResult, name: str) -> str | None:
     value = getattr(parts, name)
@@ -144,7 +148,10 @@ class Wire:
         self.pushes: list[list[Reply]] = []
         self._address = Address.parse(url)
         self._buffer = bytearray()
-        self._socket = self._open()
+        try:
+            self._socket = self._open()
+        except OSError as error:
+            raise WireLost(f"cannot connect to {self._address}: {error}") from error
         self._introduce()
 
     def _open(self) -> socket.socket:
@@ -178,7 +185,7 @@ class Wire:
         reply = self.call(*words)
         if isinstance(reply, Error):
             self.close()
-            raise WireLost(f"{word(words[0]).decode()} was refused: {reply.text}")
+            raise WireLost(f"{self._address}: {word(words[0]).decode()} was refused: {reply.text}")
 
     def send(self, *words: Word) -> None:
         """Send one command and do not wait."""
@@ -224,21 +231,21 @@ class Wire:
             self._socket.settimeout(self.timeout)
             self._socket.sendall(data)
         except OSError as error:
-            raise WireLost(f"the connection to {self.url} broke while sending: {error}") from error
+            raise WireLost(f"the connection to {self._address} broke while sending: {error}") from error
 
     def _fill(self, deadline: float) -> None:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise WireLost(f"no reply from {self.url} in time")
+            raise WireLost(f"no reply from {self._address} in time")
         try:
             self._socket.settimeout(left)
             chunk = self._socket.recv(1 << 16)
         except TimeoutError as error:
-            raise WireLost(f"no reply from {self.url} in time") from error
+            raise WireLost(f"no reply from {self._address} in time") from error
         except OSError as error:
-            raise WireLost(f"the connection to {self.url} broke: {error}") from error
+            raise WireLost(f"the connection to {self._address} broke: {error}") from error
         if not chunk:
-            raise WireLost(f"{self.url} closed the connection")
+            raise WireLost(f"{self._address} closed the connection")
         self._buffer += chunk
 
     def _line(self, deadline: float) -> bytes:
@@ -278,4 +285,4 @@ class Wire:
             return Other(kind, self._bulk(int(rest), deadline))
         if kind in ",#(":
             return Other(kind, rest)
-        raise WireLost(f"{self.url} sent a reply of no known kind: {line[:64]!r}")
+        raise WireLost(f"{self._address} sent a reply of no known kind: {line[:64]!r}")
