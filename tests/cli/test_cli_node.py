@@ -21,8 +21,15 @@ def test_probe_prints_plain_lines_where_nobody_looks(run: Run, native_node: Serv
     assert lines["module"] == f"loaded, version {emq_native.__version__}"
     assert lines["fence"] == "echomq:6.0.0"
     assert lines["wire"] == "6"
-    assert "emq.claim/1" in lines["capabilities"].split()
+    assert lines["capabilities"] == f"{len(emq_native.probe(native_node.url).capabilities or ())} verbs served"
     assert shown.stderr == ""
+
+
+def test_probe_names_every_verb_when_asked_for_more(run: Run, native_node: Server) -> None:
+    provision.claim(native_node.url, wire=6)
+    lines = dict(line.split(": ", 1) for line in run("probe", native_node.url, "-v").stdout.splitlines())
+    assert "emq.claim/1" in lines["capabilities"].split()
+    assert "emq.claim/1" in json.loads(run("probe", native_node.url, "--json").stdout)["capabilities"]
 
 
 def test_probe_of_a_node_without_the_module_is_no_failure_by_itself(run: Run, node: Server) -> None:

@@ -40,8 +40,16 @@ def _capability(context: click.Context, parameter: click.Parameter, values: tupl
     help="Exit 1 unless this is served, on every primary of a cluster; for example emq.claim/1. Repeatable.",
 )
 @click.option("--require-wire", type=click.Choice(["4", "6"]), help="Exit 1 unless jobs can run on this wire now.")
-@click.option("--json", "json_wanted", is_flag=True, help="One JSON document.")
-def probe(url: str, queue: str | None, required: tuple[str, ...], require_wire: str | None, json_wanted: bool) -> None:
+@click.option("--verbose", "-v", is_flag=True, help="Name every verb that is served.")
+@click.option("--json", "json_wanted", is_flag=True, help="One JSON document, with every verb.")
+def probe(
+    url: str,
+    queue: str | None,
+    required: tuple[str, ...],
+    require_wire: str | None,
+    verbose: bool,
+    json_wanted: bool,
+) -> None:
     """Tell what a node is, whether the module is loaded, who may write, and what endangers jobs.
 
     Exit codes: 0 the node serves and meets the requirements, 1 it does not meet them, 2 wrong command line, 3 it does
@@ -54,19 +62,21 @@ def probe(url: str, queue: str | None, required: tuple[str, ...], require_wire: 
     if json_wanted:
         as_json({**found.as_dict(), "missing": list(missing)})
     elif found.reachable:
-        _show(found)
+        _show(found, verbose)
     if not found.reachable:
         raise NoVerdict(f"{found.address}: {found.error}: {found.detail}")
     if missing:
         raise Failure("; ".join(missing))
 
 
-def _show(found: Probe) -> None:
+def _show(found: Probe, verbose: bool) -> None:
     unknown = dict(found.open)
 
     def or_reason(value: object, name: str) -> str:
         return str(value) if value is not None else f"not told ({unknown.get(name, 'no reason given')})"
 
+    verbs = found.capabilities or ()
+    served = " ".join(verbs) if verbose else f"{len(verbs)} verbs served"
     module = found.module if found.module_version is None else f"{found.module}, version {found.module_version}"
     rows = [
         ("node", found.address),
@@ -76,7 +86,7 @@ def _show(found: Probe) -> None:
         ("fence", or_reason(found.fence, "fence")),
         ("wire", str(found.wire or "none")),
         ("eviction", or_reason(found.eviction, "eviction")),
-        ("capabilities", or_reason(found.capabilities and " ".join(found.capabilities), "capabilities")),
+        ("capabilities", or_reason(served if verbs else None, "capabilities")),
     ]
     for primary in found.primaries:
         state = f"module {primary.module}" if primary.reachable else f"{primary.error}: {primary.detail}"
