@@ -313,9 +313,13 @@ class Server:
             if self._await_ready(ready, deadline):
                 return
             if self._fixed_port or self._log_start or attempt == PORT_ATTEMPTS - 1:
-                raise ServerError(self._with_tail(f"port {self._port} is taken"))
+                raise ServerError(self._why_no_port())
             self._end(signal_first=False, timeout=0)
             self._port = self._bus_port = 0
+
+    def _why_no_port(self) -> str:
+        taken = re.search(r":(\d+): bind: Address already in use", self._read_log(self._log_start))
+        return f"port {taken[1]} is taken" if taken else self._with_tail(f"port {self._port} cannot be listened on")
 
     def _spawn(self) -> None:
         self._log_start = os.path.getsize(self._log_path) if os.path.exists(self._log_path) else 0

@@ -94,8 +94,7 @@ def test_a_port_that_is_taken_is_an_error(program: str) -> None:
             [program, "serve", "--port", str(server.port)], capture_output=True, text=True, check=False
         )
     assert answer.returncode == 1
-    assert answer.stderr.startswith(f"emq-native: port {server.port} is taken")
-    assert "Traceback" not in answer.stderr
+    assert answer.stderr == f"emq-native: port {server.port} is taken\n"
 
 
 def test_directives_reach_the_server(program: str) -> None:
