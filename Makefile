@@ -83,6 +83,7 @@ $(VENV)/.dev: $(BIN)/python $(BUILT) | need
 	@touch $@ $(VENV)/.server
 
 $(BIN)/python: | need
+	@echo 'setting up $(VENV) (a minute or so)'
 	$(PYTHON) -m venv $(VENV)
 
 # Say what is missing, all at once, before anything is downloaded.
