@@ -146,7 +146,7 @@ async def test_a_handler_that_blocks_the_loop_keeps_its_lease(url: str, queue: Q
 
     async def busy(job: HeldJob) -> None:
         tokens.append(job.token)
-        until = time.monotonic() + 0.9
+        until = time.monotonic() + 5
         while time.monotonic() < until:
             pass
 
@@ -160,7 +160,7 @@ async def test_a_handler_that_blocks_the_loop_keeps_its_lease(url: str, queue: Q
 
     reaper = threading.Thread(target=reap)
     reaper.start()
-    async with at_work(url, queue.name, busy, lease=0.3):
+    async with at_work(url, queue.name, busy, lease=2):
         await asyncio.to_thread(reaper.join)
 
     assert tokens == [1]
