@@ -100,7 +100,7 @@ def test_each_killed_connection_asks_for_the_fence_first(servers: Any, executor:
         queue = bus.queue("killed")
         with watching(server) as opened:
             at_once(control, 4, lambda: queue.state(mint()))
-        pooled = others(control)
+        pooled = others(control, db=3)
 
         with watching(server) as reopened:
             cut(control, pooled)

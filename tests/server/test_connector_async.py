@@ -91,7 +91,7 @@ async def test_each_killed_connection_asks_for_the_fence_first(servers: Any, exe
         queue = bus.queue("killed")
         with watching(server) as opened:
             await asyncio.gather(*(queue.state(mint()) for _ in range(4)))
-        pooled = others(control)
+        pooled = others(control, db=4)
 
         with watching(server) as reopened:
             cut(control, pooled)

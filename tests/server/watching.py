@@ -16,10 +16,10 @@ _LINE = re.compile(r"^\+[\d.]+ \[\d+ (\S+)\] (.*)$")
 _WORD = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
-def others(client: redis.Redis) -> set[int]:
-    """The ids of all connections but that of `client`."""
+def others(client: redis.Redis, db: int | None = None) -> set[int]:
+    """The ids of all connections but that of `client`; with db, of those that have selected it."""
     own = client.client_id()
-    return {int(each["id"]) for each in client.client_list()} - {own}
+    return {int(each["id"]) for each in client.client_list() if db is None or int(each["db"]) == db} - {own}
 
 
 def cut(client: redis.Redis, ids: set[int]) -> None:
