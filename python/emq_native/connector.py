@@ -182,7 +182,7 @@ class Bus:
             time.sleep(backoff(attempt, random.random()))
         raise AssertionError("at least one attempt")
 
-    def _routed(self, owner: bytes | None, send: Callable[[Line, bool], Answer]) -> Answer:
+    def _routed(self, owner: bytes | None, send: Callable[[Line, bool], Answer], *, waits: bool = False) -> Answer:
         pool = self._routes.pool(owner)
         asking = False
         for _ in range(REDIRECTIONS):
@@ -196,11 +196,13 @@ class Bus:
             finally:
                 pool.give(line)
             pool = self._routes.follow(redirection, owner, line.connection.host)
+            if waits:  # the node may have carried it out, and then ended the wait with its queue gone elsewhere
+                raise Unavailable(redirection.text, outcome_unknown=True)
             asking = redirection.code == "ASK"
         raise Unavailable("the cluster redirects in circles", network=True)
 
     def _once(self, call: Call) -> Answer:
-        return self._routed(call.owner, lambda line, asking: line.call(call, asking))
+        return self._routed(call.owner, lambda line, asking: line.call(call, asking), waits=call.waits)
 
     def _batch(self, calls: Sequence[Call]) -> list[Answer]:
         answers: dict[int, Answer] = {}

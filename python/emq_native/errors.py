@@ -307,7 +307,6 @@ _CLASSES: Final[dict[str, type[_Answered]]] = {
             "BUSY",
             "MISCONF",
             "NOREPLICAS",
-            "UNBLOCKED",
         ),
         Unavailable,
     ),
@@ -323,6 +322,8 @@ _TEXTS: Final[dict[str, type[_Answered]]] = {
 
 def from_line(line: str) -> EmqError:
     """The exception for an error line of the server. An unknown class of error is a plain Refused."""
+    if line.startswith("UNBLOCKED "):  # it ended a wait: what the command did before it waited is done
+        return Unavailable(line, outcome_unknown=True)
     return (_TEXTS.get(line) or _CLASSES.get(line.split(" ", 1)[0], Refused))(line)
 
 

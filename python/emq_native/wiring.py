@@ -231,6 +231,11 @@ class Call:
         known = VERBS.get(self.verb)
         return known is not None and known.resend
 
+    @property
+    def waits(self) -> bool:
+        """Whether it may wait in the server, so that even a redirection may come after it was carried out."""
+        return self.verb == "emq.next" and b"BLOCK" in self.words
+
 
 def frame_of(executor: Executor, call: Call, *, inline: bool = False) -> Frame:
     """The frame of a call. Raises InvalidArgument for a verb that this executor does not send to a server."""

@@ -502,7 +502,7 @@ class Worker:
             line.broken = line.broken or any(isinstance(answer, Unavailable) for answer in answers)
             return answers
 
-        answers: list[Any] = bus._routed(self.queue.key, send)
+        answers: list[Any] = bus._routed(self.queue.key, send, waits=watched and not commands)
         return answers if commands else plan.values(answers)
 
     def _watch(self, line: Line) -> None:

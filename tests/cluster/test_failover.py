@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 
 import pytest
 from tests.cluster.nodes import Cluster, done, info, slot_of, until
 from tests.cluster.work import Work
 
+from emq_native import Worker, connect, mint
 from emq_native.conformance.lab import LEASE, Lab
 from emq_native.conformance.scenes import VERBS, fill
 from emq_native.conformance.wire import Error, Word
+from emq_native.errors import Unavailable
 from emq_native.executors import SCRIPTED, Executor
 from emq_native.server import Server
 
@@ -63,6 +67,36 @@ def test_a_replica_takes_over_and_back_while_people_work_and_no_job_is_lost(
                 "the replica is equal",
             )
             _replicas_serve_reads_and_send_writes_away(lab, cluster)
+
+
+def test_a_worker_goes_on_where_its_queue_has_gone(fresh: Callable[..., Cluster], executor: Executor) -> None:
+    cluster = fresh(replicas=1)
+    primary, replica = cluster.nodes[0], cluster.replicas[0]
+    with (
+        Lab(primary.url, executor) as lab,
+        connect(cluster.nodes[1].url, wire=executor.wire, cluster=True, resend=True) as bus,
+    ):
+        queue = bus.queue(lab.name)
+
+        def is_worked_off(job_id: str) -> bool:
+            with suppress(Unavailable):  # as long as the nodes do not know who has the queue
+                queue.enqueue(b"", id=job_id)
+                until(lambda: queue.state(job_id) == "absent", "the worker takes what is enqueued")
+                return True
+            return False
+
+        worker = Worker(queue, lambda job: None, lease=10, block=60)
+        worker.start()
+        try:
+            for node in (replica, primary):
+                until(partial(is_worked_off, mint()), "the worker works")
+                take_over(cluster, node, "")
+            until(partial(is_worked_off, mint()), "the worker works again")
+        finally:
+            worker.stop()
+        assert worker.join(30)
+        assert worker.stats.completed + worker.stats.unsure >= 3
+        assert lab.audit() == []
 
 
 def _replicas_serve_reads_and_send_writes_away(lab: Lab, cluster: Cluster) -> None:

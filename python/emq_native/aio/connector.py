@@ -171,7 +171,9 @@ class Bus:
             await asyncio.sleep(backoff(attempt, random.random()))
         raise AssertionError("at least one attempt")
 
-    async def _routed(self, owner: bytes | None, send: Callable[[Line, bool], Awaitable[Answer]]) -> Answer:
+    async def _routed(
+        self, owner: bytes | None, send: Callable[[Line, bool], Awaitable[Answer]], *, waits: bool = False
+    ) -> Answer:
         pool = self._routes.pool(owner)
         asking = False
         for _ in range(REDIRECTIONS):
@@ -185,11 +187,13 @@ class Bus:
             finally:
                 await pool.give(line)
             pool = self._routes.follow(redirection, owner, line.connection.host)
+            if waits:  # the node may have carried it out, and then ended the wait with its queue gone elsewhere
+                raise Unavailable(redirection.text, outcome_unknown=True)
             asking = redirection.code == "ASK"
         raise Unavailable("the cluster redirects in circles", network=True)
 
     async def _once(self, call: Call) -> Answer:
-        return await self._routed(call.owner, lambda line, asking: line.call(call, asking))
+        return await self._routed(call.owner, lambda line, asking: line.call(call, asking), waits=call.waits)
 
     async def _batch(self, calls: Sequence[Call]) -> list[Answer]:
         answers: dict[int, Answer] = {}

@@ -408,7 +408,7 @@ class Worker:
             line.broken = line.broken or any(isinstance(answer, Unavailable) for answer in answers)
             return answers
 
-        answers: list[Any] = await bus._routed(self.queue.key, send)
+        answers: list[Any] = await bus._routed(self.queue.key, send, waits=watched and not commands)
         return answers if commands else plan.values(answers)
 
     async def _watch(self, line: Line) -> None:
