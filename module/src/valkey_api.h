@@ -28,14 +28,8 @@
     X(ValkeyModuleEventCallback, void, (ValkeyModuleCtx *ctx, ValkeyModuleEvent event, uint64_t subevent, void *data)) \
     X(ValkeyModuleInfoFunc, void, (ValkeyModuleInfoCtx *ctx, int for_crash_report)) \
     X(ValkeyModuleTimerProc, void, (ValkeyModuleCtx *ctx, void *data)) \
-    X(ValkeyModuleConfigGetStringFunc, ValkeyModuleString *, (const char *name, void *privdata)) \
     X(ValkeyModuleConfigGetNumericFunc, long long, (const char *name, void *privdata)) \
-    X(ValkeyModuleConfigGetBoolFunc, int, (const char *name, void *privdata)) \
-    X(ValkeyModuleConfigGetEnumFunc, int, (const char *name, void *privdata)) \
-    X(ValkeyModuleConfigSetStringFunc, int, (const char *name, ValkeyModuleString *value, void *privdata, ValkeyModuleString **error)) \
     X(ValkeyModuleConfigSetNumericFunc, int, (const char *name, long long value, void *privdata, ValkeyModuleString **error)) \
-    X(ValkeyModuleConfigSetBoolFunc, int, (const char *name, int value, void *privdata, ValkeyModuleString **error)) \
-    X(ValkeyModuleConfigSetEnumFunc, int, (const char *name, int value, void *privdata, ValkeyModuleString **error)) \
     X(ValkeyModuleConfigApplyFunc, int, (ValkeyModuleCtx *ctx, void *privdata, ValkeyModuleString **error))
 
 /* X(name, value, first server version) */
@@ -176,41 +170,23 @@
     X(RegisterNumericConfig, int, (ValkeyModuleCtx *ctx, const char *name, long long value, unsigned int flags, \
       long long min, long long max, ValkeyModuleConfigGetNumericFunc get, ValkeyModuleConfigSetNumericFunc set, \
       ValkeyModuleConfigApplyFunc apply, void *privdata), V7_2, REQUIRED) \
-    X(RegisterBoolConfig, int, (ValkeyModuleCtx *ctx, const char *name, int value, unsigned int flags, \
-      ValkeyModuleConfigGetBoolFunc get, ValkeyModuleConfigSetBoolFunc set, \
-      ValkeyModuleConfigApplyFunc apply, void *privdata), V7_2, REQUIRED) \
-    X(RegisterStringConfig, int, (ValkeyModuleCtx *ctx, const char *name, const char *value, unsigned int flags, \
-      ValkeyModuleConfigGetStringFunc get, ValkeyModuleConfigSetStringFunc set, \
-      ValkeyModuleConfigApplyFunc apply, void *privdata), V7_2, REQUIRED) \
-    X(RegisterEnumConfig, int, (ValkeyModuleCtx *ctx, const char *name, int value, unsigned int flags, \
-      const char **names, const int *values, int count, ValkeyModuleConfigGetEnumFunc get, ValkeyModuleConfigSetEnumFunc set, \
-      ValkeyModuleConfigApplyFunc apply, void *privdata), V7_2, REQUIRED) \
     X(LoadConfigs, int, (ValkeyModuleCtx *ctx), V7_2, REQUIRED) \
     X(RegisterInfoFunc, int, (ValkeyModuleCtx *ctx, ValkeyModuleInfoFunc function), V7_2, REQUIRED) \
     X(SubscribeToServerEvent, int, (ValkeyModuleCtx *ctx, ValkeyModuleEvent event, ValkeyModuleEventCallback callback), V7_2, REQUIRED) \
     X(SubscribeToKeyspaceEvents, int, (ValkeyModuleCtx *ctx, int types, ValkeyModuleNotificationFunc callback), V7_2, REQUIRED) \
     /* memory and strings */ \
     X(Alloc, void *, (size_t size), V7_2, REQUIRED) \
-    X(TryAlloc, void *, (size_t size), V7_2, REQUIRED) \
     X(Calloc, void *, (size_t count, size_t size), V7_2, REQUIRED) \
     X(Realloc, void *, (void *old, size_t size), V7_2, REQUIRED) \
-    X(TryRealloc, void *, (void *old, size_t size), V7_2, REQUIRED) \
     X(Free, void, (void *memory), V7_2, REQUIRED) \
-    X(PoolAlloc, void *, (ValkeyModuleCtx *ctx, size_t size), V7_2, REQUIRED) \
     X(CreateString, ValkeyModuleString *, (ValkeyModuleCtx *ctx, const char *text, size_t length), V7_2, REQUIRED) \
     X(CreateStringFromLongLong, ValkeyModuleString *, (ValkeyModuleCtx *ctx, long long value), V7_2, REQUIRED) \
-    X(CreateStringFromString, ValkeyModuleString *, (ValkeyModuleCtx *ctx, const ValkeyModuleString *string), V7_2, REQUIRED) \
     X(HoldString, ValkeyModuleString *, (ValkeyModuleCtx *ctx, ValkeyModuleString *string), V7_2, REQUIRED) \
-    X(RetainString, void, (ValkeyModuleCtx *ctx, ValkeyModuleString *string), V7_2, REQUIRED) \
     X(FreeString, void, (ValkeyModuleCtx *ctx, ValkeyModuleString *string), V7_2, REQUIRED) \
     X(StringPtrLen, const char *, (const ValkeyModuleString *string, size_t *length), V7_2, REQUIRED) \
-    X(StringToLongLong, int, (const ValkeyModuleString *string, long long *value), V7_2, REQUIRED) \
-    X(StringToDouble, int, (const ValkeyModuleString *string, double *value), V7_2, REQUIRED) \
     X(StringCompare, int, (const ValkeyModuleString *a, const ValkeyModuleString *b), V7_2, REQUIRED) \
-    X(GetRandomBytes, void, (unsigned char *out, size_t length), V7_2, REQUIRED) \
     /* the call at hand */ \
     X(GetContextFlags, int, (ValkeyModuleCtx *ctx), V7_2, REQUIRED) \
-    X(GetClientId, unsigned long long, (ValkeyModuleCtx *ctx), V7_2, REQUIRED) \
     X(MustObeyClient, int, (ValkeyModuleCtx *ctx), V8_1, OPTIONAL) \
     X(GetSelectedDb, int, (ValkeyModuleCtx *ctx), V7_2, REQUIRED) \
     X(SelectDb, int, (ValkeyModuleCtx *ctx, int id), V7_2, REQUIRED) \
@@ -218,19 +194,16 @@
     X(Milliseconds, long long, (void), V7_2, REQUIRED) \
     X(AvoidReplicaTraffic, int, (void), V7_2, REQUIRED) \
     /* keys */ \
-    X(KeyExists, int, (ValkeyModuleCtx *ctx, ValkeyModuleString *name), V7_2, REQUIRED) \
     X(OpenKey, ValkeyModuleKey *, (ValkeyModuleCtx *ctx, ValkeyModuleString *name, int mode), V7_2, REQUIRED) \
     X(CloseKey, void, (ValkeyModuleKey *key), V7_2, REQUIRED) \
     X(KeyType, int, (ValkeyModuleKey *key), V7_2, REQUIRED) \
     X(ValueLength, size_t, (ValkeyModuleKey *key), V7_2, REQUIRED) \
-    X(DeleteKey, int, (ValkeyModuleKey *key), V7_2, REQUIRED) \
     X(UnlinkKey, int, (ValkeyModuleKey *key), V7_2, REQUIRED) \
     X(StringSet, int, (ValkeyModuleKey *key, ValkeyModuleString *string), V7_2, REQUIRED) \
     X(StringDMA, char *, (ValkeyModuleKey *key, size_t *length, int mode), V7_2, REQUIRED) \
     X(ListPush, int, (ValkeyModuleKey *key, int where, ValkeyModuleString *element), V7_2, REQUIRED) \
     X(ListPop, ValkeyModuleString *, (ValkeyModuleKey *key, int where), V7_2, REQUIRED) \
     X(ListGet, ValkeyModuleString *, (ValkeyModuleKey *key, long index), V7_2, REQUIRED) \
-    X(ListDelete, int, (ValkeyModuleKey *key, long index), V7_2, REQUIRED) \
     X(HashSet, int, (ValkeyModuleKey *key, int flags, ...), V7_2, REQUIRED) \
     X(HashGet, int, (ValkeyModuleKey *key, int flags, ...), V7_2, REQUIRED) \
     X(ZsetAdd, int, (ValkeyModuleKey *key, double score, ValkeyModuleString *element, int *flags), V7_2, REQUIRED) \
@@ -250,24 +223,17 @@
     X(CallReplyType, int, (ValkeyModuleCallReply *reply), V7_2, REQUIRED) \
     X(CallReplyInteger, long long, (ValkeyModuleCallReply *reply), V7_2, REQUIRED) \
     X(CallReplyLength, size_t, (ValkeyModuleCallReply *reply), V7_2, REQUIRED) \
-    X(CallReplyStringPtr, const char *, (ValkeyModuleCallReply *reply, size_t *length), V7_2, REQUIRED) \
     X(CallReplyArrayElement, ValkeyModuleCallReply *, (ValkeyModuleCallReply *reply, size_t index), V7_2, REQUIRED) \
     X(CreateStringFromCallReply, ValkeyModuleString *, (ValkeyModuleCallReply *reply), V7_2, REQUIRED) \
     /* replies */ \
     X(WrongArity, int, (ValkeyModuleCtx *ctx), V7_2, REQUIRED) \
     X(ReplyWithError, int, (ValkeyModuleCtx *ctx, const char *text), V7_2, REQUIRED) \
-    X(ReplyWithErrorFormat, int, (ValkeyModuleCtx *ctx, const char *format, ...), V7_2, REQUIRED) \
-    X(ReplyWithSimpleString, int, (ValkeyModuleCtx *ctx, const char *text), V7_2, REQUIRED) \
     X(ReplyWithLongLong, int, (ValkeyModuleCtx *ctx, long long value), V7_2, REQUIRED) \
-    X(ReplyWithDouble, int, (ValkeyModuleCtx *ctx, double value), V7_2, REQUIRED) \
     X(ReplyWithString, int, (ValkeyModuleCtx *ctx, ValkeyModuleString *string), V7_2, REQUIRED) \
     X(ReplyWithStringBuffer, int, (ValkeyModuleCtx *ctx, const char *text, size_t length), V7_2, REQUIRED) \
-    X(ReplyWithCString, int, (ValkeyModuleCtx *ctx, const char *text), V7_2, REQUIRED) \
     X(ReplyWithNull, int, (ValkeyModuleCtx *ctx), V7_2, REQUIRED) \
     X(ReplyWithArray, int, (ValkeyModuleCtx *ctx, long length), V7_2, REQUIRED) \
     X(ReplyWithMap, int, (ValkeyModuleCtx *ctx, long length), V7_2, REQUIRED) \
-    X(ReplySetArrayLength, void, (ValkeyModuleCtx *ctx, long length), V7_2, REQUIRED) \
-    X(ReplySetMapLength, void, (ValkeyModuleCtx *ctx, long length), V7_2, REQUIRED) \
     X(ReplyWithCallReply, int, (ValkeyModuleCtx *ctx, ValkeyModuleCallReply *reply), V7_2, REQUIRED) \
     /* blocking */ \
     X(BlockClientOnKeysWithFlags, ValkeyModuleBlockedClient *, (ValkeyModuleCtx *ctx, ValkeyModuleCmdFunc reply, \
@@ -276,7 +242,6 @@
     X(SetDisconnectCallback, void, (ValkeyModuleBlockedClient *client, ValkeyModuleDisconnectFunc callback), V7_2, REQUIRED) \
     X(GetBlockedClientPrivateData, void *, (ValkeyModuleCtx *ctx), V7_2, REQUIRED) \
     X(SignalKeyAsReady, void, (ValkeyModuleCtx *ctx, ValkeyModuleString *name), V7_2, REQUIRED) \
-    X(AbortBlock, int, (ValkeyModuleBlockedClient *client), V7_2, REQUIRED) \
     X(CreateTimer, uint64_t, (ValkeyModuleCtx *ctx, long long period_ms, ValkeyModuleTimerProc callback, void *data), V7_2, REQUIRED) \
     X(StopTimer, int, (ValkeyModuleCtx *ctx, uint64_t timer, void **data), V7_2, REQUIRED) \
     /* dictionaries */ \
@@ -284,17 +249,8 @@
     X(DictSetC, int, (ValkeyModuleDict *dict, void *key, size_t length, void *value), V7_2, REQUIRED) \
     X(DictGetC, void *, (ValkeyModuleDict *dict, void *key, size_t length, int *missing), V7_2, REQUIRED) \
     X(DictDelC, int, (ValkeyModuleDict *dict, void *key, size_t length, void *old), V7_2, REQUIRED) \
-    /* cluster and access control */ \
-    X(ClusterKeySlot, unsigned int, (ValkeyModuleString *name), V8_0, REQUIRED) \
-    X(ClusterCanonicalKeyNameInSlot, const char *, (unsigned int slot), V8_0, REQUIRED) \
-    X(GetCurrentUserName, ValkeyModuleString *, (ValkeyModuleCtx *ctx), V7_2, REQUIRED) \
-    X(GetModuleUserFromUserName, ValkeyModuleUser *, (ValkeyModuleString *name), V7_2, REQUIRED) \
-    X(FreeModuleUser, void, (ValkeyModuleUser *user), V7_2, REQUIRED) \
-    X(ACLCheckKeyPermissions, int, (ValkeyModuleUser *user, ValkeyModuleString *name, int flags), V7_2, REQUIRED) \
     /* INFO */ \
     X(InfoAddSection, int, (ValkeyModuleInfoCtx *ctx, const char *name), V7_2, REQUIRED) \
-    X(InfoBeginDictField, int, (ValkeyModuleInfoCtx *ctx, const char *name), V7_2, REQUIRED) \
-    X(InfoEndDictField, int, (ValkeyModuleInfoCtx *ctx), V7_2, REQUIRED) \
     X(InfoAddFieldCString, int, (ValkeyModuleInfoCtx *ctx, const char *field, const char *value), V7_2, REQUIRED) \
     X(InfoAddFieldLongLong, int, (ValkeyModuleInfoCtx *ctx, const char *field, long long value), V7_2, REQUIRED) \
     X(InfoAddFieldULongLong, int, (ValkeyModuleInfoCtx *ctx, const char *field, unsigned long long value), V7_2, REQUIRED)
@@ -310,7 +266,6 @@ typedef struct ValkeyModuleCommand ValkeyModuleCommand;
 typedef struct ValkeyModuleCallReply ValkeyModuleCallReply;
 typedef struct ValkeyModuleBlockedClient ValkeyModuleBlockedClient;
 typedef struct ValkeyModuleInfoCtx ValkeyModuleInfoCtx;
-typedef struct ValkeyModuleUser ValkeyModuleUser;
 typedef struct ValkeyModuleDict ValkeyModuleDict;
 
 #define X(name, value, since) name = (value),
