@@ -403,9 +403,15 @@ class Server:
             pause = min(pause * 1.5, 0.1)
 
     def _await_link(self, deadline: float) -> None:
-        with self.client(decode_responses=True) as client:
-            while client.info("replication").get("master_link_status") != "up":
+        """Both ends must know: a primary that does not yet count the replica as online refuses to fail over to it."""
+        assert self._replica_of is not None
+        with self.client(decode_responses=True) as client, self._replica_of.client(decode_responses=True) as primary:
+            while client.info("replication").get("master_link_status") != "up" or not self._is_online_at(primary):
                 self._pause_until(deadline, "the replica does not reach its primary in time")
+
+    def _is_online_at(self, primary: redis.Redis) -> bool:
+        links = [value for value in primary.info("replication").values() if isinstance(value, dict)]
+        return any(int(link.get("port", 0)) == self._port and link.get("state") == "online" for link in links)
 
     def _await_cluster(self, client: redis.Redis, deadline: float) -> None:
         while "cluster_state:ok" not in _cluster(client, "INFO"):
