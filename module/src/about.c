@@ -6,8 +6,11 @@
 #include <string.h>
 
 #include "fence.h"
-#include "reply.h"
 #include "lines.h"
+#include "reply.h"
+#include "stats.h"
+#include "waiters.h"
+#include "warnings.h"
 
 /* EMQ.VERSION [queue] */
 void cmd_version(emq_call *call) {
@@ -84,8 +87,12 @@ void emq_about_info(ValkeyModuleInfoCtx *info, int for_crash_report) {
     ValkeyModule_InfoAddFieldLongLong(info, "api", EMQ_API);
     ValkeyModule_InfoAddFieldCString(info, "identity", EMQ_IDENTITY);
     ValkeyModule_InfoAddFieldCString(info, "fence_last_seen", emq_fence_last());
-    ValkeyModule_InfoAddFieldULongLong(info, "calls", emq_calls);
+    ValkeyModule_InfoAddFieldCString(info, "fence", emq_fence_now());
+    ValkeyModule_InfoAddFieldULongLong(info, "calls", emq_stats_calls());
     ValkeyModule_InfoAddFieldULongLong(info, "waiters", emq_lines.waiters);
+    ValkeyModule_InfoAddFieldLongLong(info, "max_waiters", emq_waiters_most());
     ValkeyModule_InfoAddFieldULongLong(info, "wakes", emq_lines.wakes);
     ValkeyModule_InfoAddFieldULongLong(info, "batons", emq_lines.batons);
+    emq_stats_info(info);
+    emq_warnings_info(info);
 }

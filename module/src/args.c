@@ -7,6 +7,7 @@
 #include "call.h"
 #include "endings.h"
 #include "id.h"
+#include "stats.h"
 
 /* A word of argv and what it has to be. */
 typedef struct bound_word {
@@ -148,6 +149,7 @@ static bool bind_members(emq_call *call, int at, int width) {
     call->args.member_count = (call->argc - at) / width;
     if ((call->argc - at) % width != 0) {
         ValkeyModule_WrongArity(call->ctx);
+        emq_counted.refused[EMQ_REFUSED_other]++;
         return false;
     }
     bool capped = call->command->flags & EMQ_CAPPED;

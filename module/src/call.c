@@ -7,16 +7,17 @@
 #include "fence.h"
 #include "lanes.h"
 #include "lines.h"
-
-uint64_t emq_calls;
+#include "stats.h"
 
 bool emq_refuse(emq_call *call, const char *text) {
     EMQ_ASSERT(!call->changed);
-    if (!call->trying) {
-        ValkeyModule_ReplyWithError(call->ctx, text);
-    } else if (!call->fault) {
+    if (call->trying && call->fault) return false;
+    if (call->trying) {
         call->fault = emq_store_keep(call, ValkeyModule_CreateString(NULL, text, strlen(text)));
+    } else {
+        ValkeyModule_ReplyWithError(call->ctx, text);
     }
+    emq_count_refusal(text);
     return false;
 }
 
@@ -71,7 +72,6 @@ static void end(emq_call *call) {
 
 int emq_call_run(const emq_command *command, ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc) {
     emq_call call;
-    emq_calls++;
     begin(&call, command, ctx, argv, argc);
     if (admit(&call)) command->handler(&call);
     end(&call);

@@ -64,9 +64,6 @@ int emq_call_run(const emq_command *command, ValkeyModuleCtx *ctx, ValkeyModuleS
 void emq_call_resume(const emq_command *command, ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc,
                      void (*part)(emq_call *call, void *data), void *data);
 
-/* Commands that this module has been sent since it was loaded. */
-extern uint64_t emq_calls;
-
 #ifdef EMQ_DEBUG
 #include <assert.h>
 #define EMQ_ASSERT(condition) assert(condition)

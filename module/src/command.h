@@ -63,6 +63,14 @@ typedef struct emq_call emq_call;
 EMQ_COMMANDS(X)
 #undef X
 
+/* A number for each command. */
+typedef enum emq_command_index {
+#define X(verb) EMQ_COMMAND_##verb,
+    EMQ_COMMANDS(X)
+#undef X
+    EMQ_COMMAND_COUNT
+} emq_command_index;
+
 /* What a word of a command may be. */
 typedef enum emq_word_kind {
     EMQ_WORD_END,

@@ -9,6 +9,7 @@
 
 #include "args.h"
 #include "call.h"
+#include "stats.h"
 #include "transitions.h"
 
 #define SINCE "0.1.0"
@@ -50,17 +51,9 @@
 #define K EMQ_BIT
 #define PLACES (K(EMQ_PENDING) | K(EMQ_ACTIVE) | K(EMQ_SCHEDULE) | K(EMQ_DEAD) | K(EMQ_HELD))
 
-/* An identifier for each row of the table. */
-typedef enum verb_index {
-#define X(verb) VERB_##verb,
-    EMQ_COMMANDS(X)
-#undef X
-    VERBS
-} verb_index;
+#define VERB(verb, text) [EMQ_COMMAND_##verb] = {.name = text, .handler = cmd_##verb, .revision = 1
 
-#define VERB(verb, text) [VERB_##verb] = {.name = text, .handler = cmd_##verb, .revision = 1
-
-static const emq_command commands[VERBS] =
+static const emq_command commands[EMQ_COMMAND_COUNT] =
     {
         /* clang-format off */
     VERB(enqueue, "emq.enqueue"), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_FAST,
@@ -245,17 +238,18 @@ static const emq_command commands[VERBS] =
 
 #define X(verb)                                                                        \
     static int run_##verb(ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc) { \
-        return emq_call_run(&commands[VERB_##verb], ctx, argv, argc);                  \
+        emq_counted.calls[EMQ_COMMAND_##verb]++;                                       \
+        return emq_call_run(&commands[EMQ_COMMAND_##verb], ctx, argv, argc);           \
     }
 EMQ_COMMANDS(X)
 #undef X
 
 #define X(verb) run_##verb,
-static int (*const runners[VERBS])(ValkeyModuleCtx *, ValkeyModuleString **, int) = {EMQ_COMMANDS(X)};
+static int (*const runners[EMQ_COMMAND_COUNT])(ValkeyModuleCtx *, ValkeyModuleString **, int) = {EMQ_COMMANDS(X)};
 #undef X
 
 const emq_command *emq_commands_at(size_t i) {
-    return i < VERBS ? &commands[i] : NULL;
+    return i < EMQ_COMMAND_COUNT ? &commands[i] : NULL;
 }
 
 /* Arguments as COMMAND DOCS shows them: the queue and the words, then the words of one member; zeroed entries end both. */
@@ -382,7 +376,7 @@ static bool describe(ValkeyModuleCommand *registered, const emq_command *command
     return ValkeyModule_SetCommandInfo(registered, &info) == VALKEYMODULE_OK;
 }
 
-static bool create(ValkeyModuleCtx *ctx, verb_index verb) {
+static bool create(ValkeyModuleCtx *ctx, emq_command_index verb) {
     const emq_command *command = &commands[verb];
     char flags[64], categories[64];
     const char *access = command->flags & EMQ_WRITES ? "write" : "readonly";
@@ -405,8 +399,8 @@ bool emq_commands_register(ValkeyModuleCtx *ctx) {
         ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_WARNING, "emq: the server refuses the ACL category " ACL_CATEGORY);
         return false;
     }
-    for (int i = 0; i < VERBS; i++) {
-        if (create(ctx, (verb_index)i)) continue;
+    for (int i = 0; i < EMQ_COMMAND_COUNT; i++) {
+        if (create(ctx, (emq_command_index)i)) continue;
         ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_WARNING, "emq: the server refuses the command %s", commands[i].name);
         return false;
     }

@@ -5,15 +5,32 @@
 
 #define IDENTITY_LENGTH (sizeof EMQ_IDENTITY - 1)
 
+typedef enum finding {
+    UNKNOWN,
+    OWN,
+    MISSING,
+    FOREIGN,
+} finding;
+
 static bool cluster;
-static const char *last = "unread";
+static finding last = UNKNOWN;
 
 void emq_fence_load(ValkeyModuleCtx *ctx) {
     cluster = ValkeyModule_GetContextFlags(ctx) & VALKEYMODULE_CTX_FLAGS_CLUSTER;
 }
 
 const char *emq_fence_last(void) {
-    return last;
+    static const char *const words[] = {[UNKNOWN] = "unread", [OWN] = "claimed", [MISSING] = "absent", [FOREIGN] = "foreign"};
+    return words[last];
+}
+
+const char *emq_fence_now(void) {
+    static const char *const words[] = {[UNKNOWN] = "unknown", [OWN] = "ok", [MISSING] = "missing", [FOREIGN] = "foreign"};
+    return words[last];
+}
+
+bool emq_fence_endangers(void) {
+    return last == MISSING || last == FOREIGN;
 }
 
 /* The fence key, open for reading only; its name is kept. NULL when it is absent. */
@@ -44,24 +61,29 @@ static bool refuse(emq_call *call, ValkeyModuleString *name, const char *found, 
     return emq_refuse(call, text);
 }
 
+/* The value of an open fence, "" of one that is no string. Remembers what it is. */
+static const char *look(ValkeyModuleKey *key, size_t *length) {
+    int kind = ValkeyModule_KeyType(key);
+    const char *value = "";
+    *length = 0;
+    if (kind == VALKEYMODULE_KEYTYPE_STRING) value = ValkeyModule_StringDMA(key, length, VALKEYMODULE_READ);
+    bool own = *length == IDENTITY_LENGTH && memcmp(value, EMQ_IDENTITY, IDENTITY_LENGTH) == 0;
+    last = own ? OWN : kind == VALKEYMODULE_KEYTYPE_EMPTY ? MISSING : FOREIGN;
+    return value;
+}
+
 bool emq_fence_check(emq_call *call) {
     ValkeyModuleString *name;
     ValkeyModuleKey *key = open_fence(call, &name);
-    int kind = ValkeyModule_KeyType(key);
-    size_t length = 0;
-    const char *value = kind == VALKEYMODULE_KEYTYPE_STRING ? ValkeyModule_StringDMA(key, &length, VALKEYMODULE_READ) : "";
-    bool own = length == IDENTITY_LENGTH && memcmp(value, EMQ_IDENTITY, IDENTITY_LENGTH) == 0;
+    size_t length;
+    const char *value = look(key, &length);
+    bool own = last == OWN;
 
-    if (own) {
-        last = "claimed";
-    } else if (kind == VALKEYMODULE_KEYTYPE_EMPTY) {
-        last = "absent";
+    if (last == MISSING) {
         refuse(call, name, EMQ_ERR_FENCE_FOUND_NOTHING, "", 0);
-    } else if (kind != VALKEYMODULE_KEYTYPE_STRING) {
-        last = "foreign";
+    } else if (!own && ValkeyModule_KeyType(key) != VALKEYMODULE_KEYTYPE_STRING) {
         refuse(call, name, EMQ_ERR_FENCE_FOUND_NO_STRING, "", 0);
-    } else {
-        last = "foreign";
+    } else if (!own) {
         refuse(call, name, length ? EMQ_ERR_FENCE_FOUND : EMQ_ERR_FENCE_FOUND_EMPTY, value, length);
     }
     ValkeyModule_CloseKey(key);
@@ -72,9 +94,9 @@ ValkeyModuleString *emq_fence_value(emq_call *call) {
     if (cluster && !call->queue) return NULL;
     ValkeyModuleString *name, *value = NULL;
     ValkeyModuleKey *key = open_fence(call, &name);
+    size_t length;
+    const char *text = look(key, &length);
     if (ValkeyModule_KeyType(key) == VALKEYMODULE_KEYTYPE_STRING) {
-        size_t length = 0;
-        const char *text = ValkeyModule_StringDMA(key, &length, VALKEYMODULE_READ);
         value = emq_store_keep(call, ValkeyModule_CreateString(NULL, text, length));
     }
     ValkeyModule_CloseKey(key);

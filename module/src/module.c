@@ -9,6 +9,7 @@
 #include "lines.h"
 #include "valkey_api.h"
 #include "waiters.h"
+#include "warnings.h"
 #include "wire.h"
 #include "words.h"
 
@@ -59,7 +60,7 @@ int ValkeyModule_OnLoad(ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int arg
     emq_words_make();
     emq_fence_load(ctx);
     emq_lines_load();
-    if (!emq_commands_register(ctx) || !emq_waiters_load(ctx) || !emq_bridge_load(ctx)) return VALKEYMODULE_ERR;
+    if (!emq_commands_register(ctx) || !emq_waiters_load(ctx) || !emq_bridge_load(ctx) || !emq_warnings_load(ctx)) return VALKEYMODULE_ERR;
     if (ValkeyModule_RegisterInfoFunc(ctx, emq_about_info) != VALKEYMODULE_OK) return VALKEYMODULE_ERR;
     ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_NOTICE, "emq " EMQ_MODULE_VERSION " serves " EMQ_IDENTITY);
     return VALKEYMODULE_OK;

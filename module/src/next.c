@@ -14,6 +14,7 @@
 #include "lanes.h"
 #include "lines.h"
 #include "reply.h"
+#include "stats.h"
 #include "steps.h"
 #include "transitions.h"
 #include "waiters.h"
@@ -87,12 +88,23 @@ static emq_verdict end(emq_call *call, const emq_ending *ending) {
     return EMQ_COMPLETED_NOW;
 }
 
+/* An ending counts as a refusal when its own command would have been refused. */
+static void count(emq_verdict verdict, emq_ending_kind kind) {
+    bool needs_job = kind == EMQ_ENDS_RETRY || kind == EMQ_ENDS_DELAY;
+    emq_counted.refused[EMQ_REFUSED_stale] += verdict == EMQ_STALE || (verdict == EMQ_GONE && needs_job);
+    emq_counted.refused[EMQ_REFUSED_state] += verdict == EMQ_INACTIVE;
+}
+
 static emq_verdicts end_all(emq_call *call) {
     emq_verdicts verdicts = {NULL, 0};
     emq_ending ending;
     if (!call->args.endings) return verdicts;
     verdicts.list = ValkeyModule_Alloc((size_t)call->args.settle);
-    for (int at = call->args.endings; emq_endings_next(call, &at, &ending);) verdicts.list[verdicts.count++] = (uint8_t)end(call, &ending);
+    for (int at = call->args.endings; emq_endings_next(call, &at, &ending);) {
+        emq_verdict verdict = end(call, &ending);
+        count(verdict, ending.kind);
+        verdicts.list[verdicts.count++] = (uint8_t)verdict;
+    }
     return verdicts;
 }
 

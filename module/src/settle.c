@@ -5,6 +5,7 @@
 #include "flows.h"
 #include "lanes.h"
 #include "reply.h"
+#include "stats.h"
 #include "steps.h"
 
 typedef enum ownership {
@@ -53,7 +54,8 @@ static bool see_members(emq_call *call, emq_key **places) {
 
 static int complete_member(emq_call *call, emq_job *job, ValkeyModuleString *token, emq_key *place) {
     if (!job->exists) return 0;
-    if (!emq_job_holds(call, job, token) || !emq_job_owned(call, job, place)) return -1;
+    if (!emq_job_holds(call, job, token)) return emq_counted.refused[EMQ_REFUSED_stale]++, -1;
+    if (!emq_job_owned(call, job, place)) return emq_counted.refused[EMQ_REFUSED_state]++, -1;
     emq_finish(call, job, place, job->id);
     return 1;
 }
@@ -117,6 +119,7 @@ void cmd_mextend(emq_call *call) {
     const emq_args *args = &call->args;
     emq_key *active = emq_store_key(call, EMQ_ACTIVE);
     emq_vector extended = {0}, missed = {0};
+    uint64_t stale = 0, inactive = 0;
     bool sound = true;
     for (int i = 0; sound && i < args->member_count; i++) {
         emq_key *place = NULL;
@@ -125,8 +128,12 @@ void cmd_mextend(emq_call *call) {
         bool held = sound && job->exists && emq_job_holds(call, job, args->members[2 * i + 1]);
         if (held) sound = emq_job_place(call, job, &place);
         emq_vector_add(place == active ? &extended : &missed, job);
+        stale += job->exists && !held;
+        inactive += held && place != active;
     }
     if (sound) {
+        emq_counted.refused[EMQ_REFUSED_stale] += stale;
+        emq_counted.refused[EMQ_REFUSED_state] += inactive;
         for (uint32_t i = 0; i < extended.count; i++) {
             emq_zset_put(call, active, ((emq_job *)emq_vector_at(&extended, i))->id, call->now_ms + args->lease_ms);
         }

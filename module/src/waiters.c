@@ -142,6 +142,10 @@ bool emq_wait(emq_call *call, int64_t cut_ms, emq_verdicts *verdicts) {
     return true;
 }
 
+long long emq_waiters_most(void) {
+    return most;
+}
+
 static long long get_most(const char *name, void *data) {
     (void)name, (void)data;
     return most;

@@ -10,8 +10,9 @@
 #include "call.h"
 #include "next.h"
 
-/* Registers how many may wait. */
+/* Registers how many may wait; answers how many. */
 bool emq_waiters_load(ValkeyModuleCtx *ctx);
+long long emq_waiters_most(void);
 
 /* Makes the client of the call wait until that instant, and takes the verdicts over. Answers false when it cannot wait
  * here, or when as many wait as may: then nothing has happened. */
