@@ -19,6 +19,13 @@ FENCE_KEY: Final = ffi.string(lib.EMQ_FENCE_KEY)
 MODULE_VERSION: Final = ffi.string(lib.EMQ_MODULE_VERSION).decode()
 EPOCH_MS: Final = lib.EMQ_ID_EPOCH_MS
 
+# A mint is part of every enqueue, a check of every settling, so what they need is looked up once.
+_new: Final = ffi.new
+_unpack: Final = ffi.unpack
+_mint: Final = lib.mint
+_check: Final = lib.emq_job_id_check
+_JOB_ID_OK: Final = lib.EMQ_JOB_ID_OK
+
 _ID_LENGTH: Final = 14
 _SPACE_LENGTH: Final = 3
 _OK: Final = lib.EMQ_ID_OK
@@ -84,9 +91,9 @@ def id_encode(space: str | bytes, value: int) -> str:
 
 def job_id(text: str | bytes) -> bytes:
     """The bytes of a job id. Raises InvalidJobId with the text of the server's refusal."""
-    raw = as_bytes(text, "a job id")
-    status = lib.emq_job_id_check(raw, len(raw))
-    if status == lib.EMQ_JOB_ID_OK:
+    raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else as_bytes(text, "a job id")
+    status = _check(raw, len(raw))
+    if status == _JOB_ID_OK:
         return raw
     if status == lib.EMQ_JOB_ID_SPACE:
         raise InvalidJobId(text, "namespace", _REFUSALS[status])
@@ -102,12 +109,6 @@ def id_hash32(value: int) -> int:
     return int(lib.emq_id_hash32(as_integer(value, "the number to hash", 0, (1 << 64) - 1)))
 
 
-# A mint is part of every enqueue, so these are looked up once.
-_mint: Final = lib.mint
-_new: Final = ffi.new
-_unpack: Final = ffi.unpack
-
-
 class Cell:
     """The milliseconds and the sequence that one process minted last. Threads may share it without a lock."""
 
@@ -116,8 +117,9 @@ class Cell:
     def __init__(self, wall_ms: int) -> None:
         self._word = ffi.new("uint64_t *", lib.emq_id_mint_start(wall_ms))
 
-    def mint(self, wall_ms: int, node: int, jitter: int, namespace: str | bytes) -> str:
-        """The next id: Unix milliseconds, node and jitter 0 to 1023, a namespace of three letters A..Z.
+    def mint(self, wall_ms: int, node: int, jitter: int, namespace: str | bytes, count: int = 1) -> str:
+        """The next `count` ids, one behind the other: Unix milliseconds, node and jitter 0 to 1023, a namespace of
+        three letters A..Z.
 
         Raises InvalidId for the namespace, and MintExhausted when the time, or what the cell has run ahead of it, does
         not fit an id.
@@ -125,10 +127,10 @@ class Cell:
         space = as_bytes(namespace, "a namespace")
         if len(space) != _SPACE_LENGTH:
             raise InvalidId(namespace, "namespace")
-        text = _new("char[14]")
-        status = _mint(wall_ms, self._word, node, jitter, space, text)
+        texts = _new("char[]", _ID_LENGTH * count)
+        status = _mint(wall_ms, self._word, node, jitter, space, texts, count)
         if status == _OK:
-            return _unpack(text, _ID_LENGTH).decode("ascii")
+            return _unpack(texts, _ID_LENGTH * count).decode("ascii")
         if status == lib.EMQ_ID_NAMESPACE_ERROR:
             raise InvalidId(namespace, "namespace")
         raise MintExhausted(f"no id is left at {wall_ms} ms")

@@ -97,6 +97,8 @@ def integer(name: str, value: object) -> int:
 
 def payload_bytes(name: str, value: object) -> bytes:
     """Bytes-like as bytes, at most 512 MiB. Raises InvalidArgument."""
+    if type(value) is bytes and len(value) <= MAX_PAYLOAD:
+        return value
     if not isinstance(value, (bytes, bytearray, memoryview)):
         hint = ": encode it, for example with .encode()" if isinstance(value, str) else ""
         raise InvalidArgument(f"{name} must be bytes, not {type(value).__name__}{hint}")

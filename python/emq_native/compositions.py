@@ -8,6 +8,7 @@ one by one, and `settled_word` says of either in the same words what became of i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -73,12 +74,15 @@ class Next(Transition[Step], verb="emq.next"):
                 words += [option, b"%d" % integer(name, number)]
         if self.max_attempts is not None:
             words += [b"MAX", b"%d" % integer("max_attempts", self.max_attempts)]
-        if self.settle:
-            _at_most_members(len(self.settle))
-            words += [b"SETTLE", b"%d" % len(self.settle)]
-            for settling in self.settle:
-                words += _entry(settling)
-        self._words = words
+        self._options = words
+        self._words = [*words, *_list(self.settle)]
+
+    def settling(self, settle: Sequence[Settling]) -> Next:
+        """The same but for what it settles. A worker asks with few options, over and over."""
+        other = copy(self)
+        other.settle = settle
+        other._words = [*self._options, *_list(settle)]
+        return other
 
     def decode(self, reply: Reply, queue: str) -> Step:
         settled, jobs, fault = reply
@@ -92,12 +96,18 @@ def _sources(sources: Sequence[Source]) -> list[bytes]:
     return [words[source] for source in sources]
 
 
-def _entry(settling: Settling) -> list[bytes]:
-    _, *words = settling.words(b"")
-    if isinstance(settling, Complete):
-        job_id, token, *result = words
-        return [b"RESULT", job_id, token, result[1]] if result else [b"COMPLETE", job_id, token]
-    return [b"RETRY" if isinstance(settling, Retry) else b"DELAY", *words]
+def _list(settle: Sequence[Settling]) -> list[bytes]:
+    if not settle:
+        return []
+    _at_most_members(len(settle))
+    words = [b"SETTLE", b"%d" % len(settle)]
+    for settling in settle:
+        if isinstance(settling, Complete):
+            job_id, token, *result = settling._words
+            words += (b"RESULT", job_id, token, result[1]) if result else (b"COMPLETE", job_id, token)
+        else:
+            words += (b"RETRY" if isinstance(settling, Retry) else b"DELAY", *settling._words)
+    return words
 
 
 def settled_word(settling: Settling, answer: Any) -> Word:

@@ -20,6 +20,16 @@ T = TypeVar("T")
 Steps = Generator[Sequence[Words], "list[Answer]", T]
 
 
+def packed(commands: Sequence[Words]) -> bytes:
+    """Commands as they travel. A client library would first ask of each word what it is: these are bytes."""
+    parts = []
+    for words in commands:
+        parts.append(b"*%d\r\n" % len(words))
+        for word in words:
+            parts += (b"$%d\r\n" % len(word), word, b"\r\n")
+    return b"".join(parts)
+
+
 def lacks_scripts(answers: Sequence[Answer]) -> bool:
     """Whether one of the answers is NOSCRIPT."""
     return any(isinstance(answer, EmqError) and code_of(answer) == "NOSCRIPT" for answer in answers)

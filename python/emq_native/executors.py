@@ -39,7 +39,7 @@ class Script:
     readonly: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Frame:
     """One wire command. ``script`` is there when the server may not know it yet (NOSCRIPT) and so has to be told."""
 
@@ -78,7 +78,7 @@ class NativeExecutor(Executor):
         return verb in VERBS
 
     def frame(self, verb: str, words: Sequence[bytes], *, inline: bool = False) -> Frame:
-        return Frame(verb, (verb.upper().encode(), *words))
+        return Frame(verb, (_COMMANDS.get(verb) or verb.upper().encode(), *words))
 
 
 class ScriptedExecutor(Executor):
@@ -139,6 +139,8 @@ class ScriptedExecutor(Executor):
             return [int(word in names) for word in words] if words else [*capabilities]
         raise KeyError(verb)
 
+
+_COMMANDS: Final = {verb: verb.upper().encode() for verb in VERBS}
 
 API: Final = 1
 """The revision of the contract that this package speaks."""

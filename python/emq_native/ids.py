@@ -152,10 +152,18 @@ class Mint:
 
     def __call__(self, namespace: str = "JOB") -> str:
         """The next id in a namespace of three letters A..Z. Raises InvalidId, MintExhausted."""
+        return self._next(namespace, 1)
+
+    def many(self, count: int) -> list[str]:
+        """The next `count` job ids. Raises MintExhausted."""
+        texts = self._next("JOB", count)
+        return [texts[start : start + 14] for start in range(0, len(texts), 14)]
+
+    def _next(self, namespace: str, count: int) -> str:
         node = self._node
         if node is None or node.pid != os.getpid():
             node = self._settle()
-        return self._cell.mint(self._clock(), node.number, self._draw(10) if node.shared else 0, namespace)
+        return self._cell.mint(self._clock(), node.number, self._draw(10) if node.shared else 0, namespace, count)
 
     @property
     def node(self) -> Node:
@@ -205,6 +213,11 @@ def mint(namespace: str = "JOB") -> str:
     Raises InvalidId for a namespace that is not three letters A..Z, MintExhausted when the clock is beyond 2093.
     """
     return _mint(namespace)
+
+
+def mint_many(count: int) -> list[str]:
+    """New job ids, 0 or more, as `mint` makes them one by one. Raises MintExhausted."""
+    return _mint.many(count)
 
 
 def configure_node(number: int) -> None:

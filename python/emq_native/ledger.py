@@ -21,7 +21,7 @@ from emq_native.errors import StaleToken
 from emq_native.outcome import Policy
 from emq_native.values import Job
 
-__all__ = ["HeldJob", "Hold", "Ledger", "Stats", "Verdict"]
+__all__ = ["HeldJob", "Ledger", "Stats", "Verdict"]
 
 AHEAD_S: Final = 0.05
 """Jobs are taken ahead for so many seconds of work, and a verdict waits for company for at most as long."""
@@ -42,39 +42,40 @@ class HeldJob(Job):
     settling will be refused.
     """
 
-    __slots__ = ("_hold",)
-    _hold: Hold
+    # What its ledger and its worker know of it. _over: its verdict is made, and what its handler still does is void;
+    # _runner: what runs it now.
+    __slots__ = ("_begun", "_lost", "_over", "_policy", "_renewed", "_runner", "_taken")
+
+    def __init__(self, job: Job, taken: float, renewed: float) -> None:
+        Job.__init__(self, job.id, job.payload, job.attempts, job.queue, job.group)
+        self._taken = taken
+        self._renewed = renewed
+        self._begun = 0.0
+        self._policy: Policy | None = None
+        self._lost = False
+        self._over = False
+        self._runner: Any = None
 
     @property
     def lost(self) -> bool:
         """Whether this run has lost its lease, or was given up by its worker."""
-        return self._hold.lost or self._hold.over
+        return self._lost or self._over
 
     def ensure(self) -> None:
         """Go on only as the holder of the lease. Raises StaleToken when it is lost."""
         if self.lost:
             raise StaleToken(f"EMQSTALE the lease of {self.id} with token {self.token} is lost")
 
-
-@dataclass(eq=False, slots=True)
-class Hold:
-    """One job in hand. runner: what runs it now; over: its verdict is made, and what its handler still does is void."""
-
-    job: HeldJob
-    taken: float
-    renewed: float
-    begun: float = 0.0
-    policy: Policy | None = None
-    lost: bool = False
-    over: bool = False
-    runner: Any = None
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Elsewhere nobody holds it.
+        return Job, (self.id, self.payload, self.attempts, self.queue, self.group)
 
 
 @dataclass(eq=False, slots=True)
 class Verdict:
     """How a job is to be settled. unsure: it was sent before and no answer came, so it may have been carried out."""
 
-    hold: Hold
+    job: HeldJob
     settling: Settling
     since: float
     unsure: bool = False
@@ -107,7 +108,7 @@ _COUNTED: Final[dict[Word, str]] = {
 }
 
 
-@dataclass
+@dataclass(slots=True)
 class Ledger:
     """The jobs of one worker. concurrency: runners; batch: most jobs taken ahead; lease: seconds."""
 
@@ -117,8 +118,8 @@ class Ledger:
     stats: Stats = field(default_factory=Stats)
     asked: int = 0
     running: int = 0
-    ready: deque[Hold] = field(default_factory=deque)
-    holds: dict[str, Hold] = field(default_factory=dict)
+    ready: deque[HeldJob] = field(default_factory=deque)
+    held: dict[str, HeldJob] = field(default_factory=dict)
     verdicts: deque[Verdict] = field(default_factory=deque)
     mean: float | None = None
     beaten: float = 0.0
@@ -130,95 +131,93 @@ class Ledger:
         ahead = 0 if self.mean is None else min(self.batch, int(AHEAD_S * self.concurrency / max(self.mean, 1e-6)))
         return max(0, min(MOST, self.concurrency + ahead - self.running - len(self.ready) - self.asked))
 
-    def take(self, jobs: Sequence[Job], since: float, now: float) -> list[Hold]:
+    def take(self, jobs: Sequence[Job], since: float, now: float) -> list[HeldJob]:
         """Jobs came. since: when they were asked for, so that their leases end no earlier than lease after it.
 
         Returns what is lost by it: a job that is still in hand under an older token.
         """
         displaced = []
         for job in jobs:
-            older = self.holds.get(job.id)
-            if older is not None and not older.lost:
-                older.lost = True
+            older = self.held.get(job.id)
+            if older is not None and not older._lost:
+                older._lost = True
                 displaced.append(older)
-            held = HeldJob(job.id, job.payload, job.attempts, job.queue, job.group)
-            hold = Hold(held, now, since)
-            object.__setattr__(held, "_hold", hold)
-            self.holds[job.id] = hold
-            self.ready.append(hold)
+            held = self.held[job.id] = HeldJob(job, now, since)
+            self.ready.append(held)
         self.stats.taken += len(jobs)
         return displaced
 
-    def begin(self, now: float) -> Hold | None:
+    def begin(self, now: float) -> HeldJob | None:
         """The next job to run; None when none is ready."""
         while self.ready:
-            hold = self.ready.popleft()
-            if hold.lost:
-                self._drop(hold)
+            job = self.ready.popleft()
+            if job._lost:
+                self._drop(job)
                 self.stats.lost += 1
                 continue
-            hold.begun = now
+            job._begun = now
             self.running += 1
-            return hold
+            return job
         return None
 
     # Settling
 
-    def finish(self, hold: Hold, settling: Settling, now: float) -> bool:
+    def finish(self, job: HeldJob, settling: Settling, now: float) -> bool:
         """A run ended. False when that does not count any more: the job was given up before."""
         self.running -= 1
-        took = now - hold.begun
+        took = now - job._begun
         self.mean = took if self.mean is None else self.mean + (took - self.mean) / 8
-        if hold.over:
+        if job._over:
             return False
-        self._judge(hold, settling, now)
+        self._judge(job, settling, now)
         return True
 
-    def forfeit(self, hold: Hold) -> None:
+    def forfeit(self, job: HeldJob) -> None:
         """A run was ended because its lease is lost: there is nothing to settle."""
         self.running -= 1
-        if not hold.over:
-            hold.over = True
-            self._drop(hold)
+        if not job._over:
+            job._over = True
+            self._drop(job)
             self.stats.lost += 1
 
-    def overdue(self, now: float) -> list[Hold]:
+    def overdue(self, now: float) -> list[HeldJob]:
         """Running jobs whose time is up."""
         return [
-            hold
-            for hold in self.holds.values()
-            if hold.policy is not None
-            and hold.policy.timeout is not None
-            and not hold.over
-            and now >= hold.begun + hold.policy.timeout
+            job
+            for job in self.held.values()
+            if job._policy is not None
+            and job._policy.timeout is not None
+            and not job._over
+            and now >= job._begun + job._policy.timeout
         ]
 
-    def give_up(self, hold: Hold, settling: Settling, now: float) -> None:
+    def give_up(self, job: HeldJob, settling: Settling, now: float) -> None:
         """Settle a job while its handler still runs, which does not count any more."""
-        self._judge(hold, settling, now)
+        self._judge(job, settling, now)
 
     def hand_back(self, now: float) -> None:
         """Jobs that have not begun go back, so that others take them at once."""
         while self.ready:
-            hold = self.ready.popleft()
-            self._judge(hold, t.Delay(hold.job, 0), now)
+            job = self.ready.popleft()
+            self._judge(job, t.Delay(job, 0), now)
 
     def reconsider(self, now: float) -> None:
         """Jobs that were taken ahead and cannot begin soon go back: what runs takes longer than the mean promised."""
-        if self.ready and now - self.ready[0].taken >= PATIENCE_S:
+        if self.ready and now - self.ready[0]._taken >= PATIENCE_S:
             self.hand_back(now)
             self.mean = max(self.mean or 0.0, PATIENCE_S)
 
-    def abandon(self, now: float) -> list[Hold]:
+    def abandon(self, now: float) -> list[HeldJob]:
         """Running jobs go back too. Returns those whose handlers still run."""
-        still = [hold for hold in self.holds.values() if not hold.over]
-        for hold in still:
-            self._judge(hold, t.Delay(hold.job, 0), now)
+        still = [job for job in self.held.values() if not job._over]
+        for job in still:
+            self._judge(job, t.Delay(job, 0), now)
         return still
 
     def due(self, now: float) -> bool:
         """Whether verdicts should travel although there is other work to do."""
-        return bool(self.verdicts) and (len(self.verdicts) >= self.batch or now - self.verdicts[0].since >= AHEAD_S)
+        verdicts = self.verdicts
+        return bool(verdicts) and (len(verdicts) >= self.batch or now - verdicts[0].since >= AHEAD_S)
 
     def collect(self) -> list[Verdict]:
         """The verdicts that travel now, oldest first."""
@@ -226,8 +225,12 @@ class Ledger:
 
     def settled(self, verdicts: Sequence[Verdict], words: Sequence[Word]) -> None:
         """The server answered: these jobs are none of ours any more."""
+        for verdict in verdicts:
+            self._drop(verdict.job)
+        if words.count("completed") == len(words):
+            self.stats.completed += len(words)
+            return
         for verdict, word in zip(verdicts, words, strict=True):
-            self._drop(verdict.hold)
             name = _COUNTED.get(word) or ("unsure" if verdict.unsure else "lost")
             setattr(self.stats, name, getattr(self.stats, name) + 1)
 
@@ -241,34 +244,33 @@ class Ledger:
 
     def beat(self, now: float) -> list[HeldJob]:
         """The jobs whose leases have to be renewed now."""
-        if not self.holds or now < self.beaten + self.lease / BEATS:
+        if not self.held or now < self.beaten + self.lease / BEATS:
             return []
         self.beaten = now
         soon = now - self.lease / BEATS
-        return [hold.job for hold in self.holds.values() if not hold.over and not hold.lost and hold.renewed <= soon]
+        return [job for job in self.held.values() if not job._over and not job._lost and job._renewed <= soon]
 
-    def renewed(self, jobs: Sequence[HeldJob], missing: Sequence[str], since: float) -> list[Hold]:
+    def renewed(self, jobs: Sequence[HeldJob], missing: Sequence[str], since: float) -> list[HeldJob]:
         """The server renewed leases at `since` or later, but not those of `missing`. Returns what was lost just now."""
         gone = set(missing)
         lost = []
         for job in jobs:
-            hold = job._hold
             if job.id not in gone:
-                hold.renewed = since
-            elif not hold.over and not hold.lost:
-                hold.lost = True
-                lost.append(hold)
+                job._renewed = since
+            elif not job._over and not job._lost:
+                job._lost = True
+                lost.append(job)
         return lost
 
     @property
     def idle(self) -> bool:
         """Whether nothing is in hand or on its way."""
-        return not (self.running or self.holds or self.verdicts)
+        return not (self.running or self.held or self.verdicts)
 
-    def _judge(self, hold: Hold, settling: Settling, now: float) -> None:
-        hold.over = True
-        self.verdicts.append(Verdict(hold, settling, now))
+    def _judge(self, job: HeldJob, settling: Settling, now: float) -> None:
+        job._over = True
+        self.verdicts.append(Verdict(job, settling, now))
 
-    def _drop(self, hold: Hold) -> None:
-        if self.holds.get(hold.job.id) is hold:
-            del self.holds[hold.job.id]
+    def _drop(self, job: HeldJob) -> None:
+        if self.held.get(job.id) is job:
+            del self.held[job.id]

@@ -96,9 +96,7 @@ class Line:
         connection = self.connection
         answers: list[Answer] = []
         try:
-            many = len(commands) > 1
-            packed = connection.pack_commands(commands) if many else connection.pack_command(*commands[0])
-            connection.send_packed_command(packed, check_health=False)
+            connection.send_packed_command((dispatch.packed(commands),), check_health=False)
             for _ in commands:
                 try:
                     answers.append(connection.read_response(disable_decoding=True, disconnect_on_error=True))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from emq_native import transitions as t
@@ -54,17 +55,8 @@ class Rounds:
         return (self._native if executor is NATIVE else self._scripted)(count, settlings, wait)
 
     def _native(self, count: int, settlings: Sequence[Settling], wait: bool) -> Round:
-        transition = Next(
-            self.lease,
-            count,
-            sources=self.sources,
-            block=self.block if wait else None,
-            promote=SWEEP,
-            reap=SWEEP,
-            max_attempts=self.max_attempts,
-            settle=settlings,
-        )
-        (answer,) = yield [transition]
+        block = self.block if wait else None
+        (answer,) = yield [_next(self.lease, count, self.sources, block, self.max_attempts).settling(settlings)]
         if settlings and isinstance(answer, Refused) and not isinstance(answer, FenceRefused):
             # One that is refused refuses all. By themselves, the others go through.
             step = yield from settle(settlings)
@@ -98,6 +90,11 @@ class Rounds:
     def _more_of_lanes(self, count: int, jobs: list[Job]) -> Generator[Batch, list[Any], str | None]:
         """Each claim serves one job of the lane whose turn it is; where one came, more may."""
         return _take((yield [t.ClaimFair(self.lease) for _ in range(count - len(jobs))]), jobs)
+
+
+@lru_cache(maxsize=64)
+def _next(lease: float, count: int, sources: tuple[Source, ...], block: float | None, max_attempts: int) -> Next:
+    return Next(lease, count, sources=sources, block=block, promote=SWEEP, reap=SWEEP, max_attempts=max_attempts)
 
 
 def settle(settlings: Sequence[Settling]) -> Round:

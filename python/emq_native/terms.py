@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from emq_native.arguments import integer, milliseconds
@@ -69,7 +70,7 @@ def simple(handler: Callable[[HeldJob], Any], policy: Policy) -> Prepare:
     """Every job is passed to one handler and allowed the same."""
 
     def prepare(job: HeldJob) -> tuple[Policy, Callable[[], Any]]:
-        return policy, lambda: handler(job)
+        return policy, partial(handler, job)
 
     return prepare
 
@@ -102,10 +103,10 @@ _LINES: Final[dict[Word, tuple[int, str]]] = {
 
 def tell_settled(verdicts: Sequence[Verdict], words: Sequence[Word]) -> None:
     """Log what became of settlings; without words, there was no answer."""
-    if not words or not logger.isEnabledFor(logging.ERROR):
+    if words.count("completed") == len(words) and not logger.isEnabledFor(logging.DEBUG):
         return
     for verdict, word in zip(verdicts, words, strict=True):
-        job = verdict.hold.job
+        job = verdict.job
         level, line = _LINES.get(word) or (
             (logging.INFO, "job %s was settled by an earlier sending, or its lease was lost")
             if verdict.unsure

@@ -29,7 +29,7 @@ from emq_native.arguments import (
     token_bytes,
 )
 from emq_native.errors import InvalidArgument
-from emq_native.ids import mint
+from emq_native.ids import mint, mint_many
 from emq_native.values import (
     Admitted,
     Counts,
@@ -154,7 +154,7 @@ class _Admission(Transition[Admitted], verb=""):
     _id: str
 
     def decode(self, reply: Reply, queue: str) -> Admitted:
-        return Admitted(self._id, reply == 1)
+        return Admitted._of(self._id, reply == 1)
 
 
 @dataclass
@@ -416,7 +416,9 @@ class EnqueueMany(Transition["list[Admitted]"], verb="emq.menqueue"):
         if any(len(member) != 2 for member in members):
             raise InvalidArgument("payloads must be bytes, or pairs (id, bytes)")
         payloads = [payload_bytes("payload", payload) for _, payload in members]
-        self._ids = [_new_id(job_id) for job_id, _ in members]
+        given = {place: _new_id(job_id) for place, (job_id, _) in enumerate(members) if job_id is not None}
+        minted = iter(mint_many(len(members) - len(given)))
+        self._ids = [given.get(place) or next(minted) for place in range(len(members))] if given else list(minted)
         self._words = [word for pair in zip(self._ids, payloads, strict=True) for word in (pair[0].encode(), pair[1])]
 
     @property
@@ -424,7 +426,7 @@ class EnqueueMany(Transition["list[Admitted]"], verb="emq.menqueue"):
         return not self._words
 
     def decode(self, reply: Reply, queue: str) -> list[Admitted]:
-        return [Admitted(job_id, answer == 1) for job_id, answer in zip(self._ids, reply, strict=True)]
+        return [Admitted._of(job_id, answer == 1) for job_id, answer in zip(self._ids, reply, strict=True)]
 
 
 @dataclass

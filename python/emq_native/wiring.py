@@ -217,7 +217,7 @@ class Wires:
         return "auto" if executor is None else executor.identity
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
     """A verb and its words. owner: the key of the queue that it concerns, None for a verb without a queue."""
 
@@ -267,13 +267,13 @@ class Plan:
     """
 
     def __init__(self, steps: Iterable[tuple[Transition[Any], Any]]) -> None:
-        self._steps = [(step, at if isinstance(at, str) else at.name) for step, at in steps]
-        keys = [queue_key(name) for _, name in self._steps]
-        self.calls = [
-            Call(step.verb, step.words(key), key)
-            for (step, _), key in zip(self._steps, keys, strict=True)
-            if not step.trivial
-        ]
+        self._steps: list[tuple[Transition[Any], str]] = []
+        self.calls: list[Call] = []
+        for step, at in steps:
+            name, key = (at, queue_key(at)) if isinstance(at, str) else (at.name, at.key)
+            self._steps.append((step, name))
+            if not step.trivial:
+                self.calls.append(Call(step.verb, step.words(key), key))
 
     def values(self, answers: Iterable[Any]) -> list[Any]:
         """The value of each transition, or the EmqError that is its answer."""

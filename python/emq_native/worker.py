@@ -30,7 +30,7 @@ from emq_native.context import _CURRENT
 from emq_native.dispatch import Answer
 from emq_native.errors import EmqError, Redirected, Refused, Unavailable
 from emq_native.executors import Executor
-from emq_native.ledger import HeldJob, Hold, Ledger, Stats, Verdict
+from emq_native.ledger import HeldJob, Ledger, Stats, Verdict
 from emq_native.outcome import Policy, Signal, TimedOut, settling_of, without_our_frames
 from emq_native.pump import Pump
 from emq_native.rounds import Batch, Round, Rounds, settle
@@ -48,6 +48,7 @@ __all__ = ["Worker"]
 TICK_S: Final = 0.1
 END_TICK_S: Final = 0.02
 
+_USUAL: Final = Policy()
 WORKING, STOPPING, LEAVING = "working", "stopping", "leaving"
 
 
@@ -219,8 +220,8 @@ class Worker:
 
     def _serve(self) -> None:
         try:
-            while (hold := self._next()) is not None:
-                self._run(hold)
+            while (job := self._next()) is not None:
+                self._run(job)
         except BaseException as error:
             self._fail(error)
         finally:
@@ -228,7 +229,7 @@ class Worker:
                 self._runners -= 1
                 self._keeping.notify()
 
-    def _next(self) -> Hold | None:
+    def _next(self) -> HeldJob | None:
         """The next job to run, after as many round trips as that takes; None at the end."""
         while True:
             with self._lock:
@@ -237,16 +238,16 @@ class Worker:
                 return chosen
             self._travel(chosen)
 
-    def _choose(self) -> Hold | _Trip | None:
+    def _choose(self) -> HeldJob | _Trip | None:
         """What this runner does now: a job, a round trip, or None for the end. Waits for others to bring jobs."""
         ledger = self._ledger
         while self._phase == WORKING:
             now = time.monotonic()
             resting = self._rests_until - now
             if resting > 0 or not ledger.due(now):
-                hold = ledger.begin(now)
-                if hold is not None:
-                    return hold
+                job = ledger.begin(now)
+                if job is not None:
+                    return job
             if resting > 0:
                 self._changed.wait(resting)
             elif ledger.verdicts or not (self._waiting or self._dry):
@@ -320,25 +321,17 @@ class Worker:
         self._rests_until = time.monotonic() + pause
         logger.warning("queue %s: %s; next try in %.1f s", self.queue.name, trouble, pause)
 
-    def _run(self, hold: Hold) -> None:
-        job = hold.job
+    def _run(self, job: HeldJob) -> None:
         ended: object
-        policy = Policy()
+        policy = _USUAL
         token = _CURRENT.set(job)
         try:
             try:
                 policy, call = self.terms.prepare(job)
-                with self._lock:
-                    hold.policy = policy
-                    hold.runner = threading.get_ident()
-                try:
-                    ended = call()
-                finally:
-                    with self._lock:
-                        hold.runner = None
+                ended = call() if policy.timeout is None else self._timed(job, policy, call)
             except BaseException as error:
                 ended = error
-            if hold.over:
+            if job._over:
                 _interrupt(threading.get_ident(), None)
         except TimedOut as error:
             # It was on its way when the handler ended by itself.
@@ -346,12 +339,23 @@ class Worker:
         _CURRENT.reset(token)
         settling = settling_of(job, ended, policy)
         with self._lock:
-            counts = self._ledger.finish(hold, settling, time.monotonic())
+            counts = self._ledger.finish(job, settling, time.monotonic())
             self._dry = False
         if not counts:
             logger.warning("job %s ended after it was given up", job.id, extra=told(job))
         elif isinstance(ended, BaseException) and not isinstance(ended, Signal):
             logger.warning("job %s failed: %r", job.id, ended, exc_info=without_our_frames(ended), extra=told(job))
+
+    def _timed(self, job: HeldJob, policy: Policy, call: Callable[[], Any]) -> Any:
+        """Run what the keeper may interrupt."""
+        with self._lock:
+            job._policy = policy
+            job._runner = threading.get_ident()
+        try:
+            return call()
+        finally:
+            with self._lock:
+                job._runner = None
 
     # The keeper
 
@@ -376,7 +380,7 @@ class Worker:
         """Wait for the next thing to do and do it. False at the end."""
         with self._lock:
             if self._phase == WORKING:
-                self._dozing = not self._ledger.holds
+                self._dozing = not self._ledger.held
                 self._keeping.wait(None if self._dozing else TICK_S)
                 self._dozing = False
             if self._phase == LEAVING:
@@ -387,8 +391,8 @@ class Worker:
             overdue = self._ledger.overdue(now)
         if beating:
             self._renew(beating)
-        for hold in overdue:
-            self._time_out(hold)
+        for job in overdue:
+            self._time_out(job)
         if self._phase == STOPPING:
             return self._end()
         with self._lock:
@@ -421,22 +425,22 @@ class Worker:
             lost = self._ledger.renewed(jobs, missing, since)
         self._tell_lost(lost)
 
-    def _tell_lost(self, lost: Sequence[Hold]) -> None:
-        for hold in lost:
-            logger.warning("job %s: the lease is lost", hold.job.id, extra=told(hold.job))
+    def _tell_lost(self, lost: Sequence[HeldJob]) -> None:
+        for job in lost:
+            logger.warning("job %s: the lease is lost", job.id, extra=told(job))
 
-    def _time_out(self, hold: Hold) -> None:
-        policy = hold.policy
+    def _time_out(self, job: HeldJob) -> None:
+        policy = job._policy
         assert policy is not None
         error = TimedOut(policy.timeout or 0.0)
-        settling = settling_of(hold.job, error, policy)
+        settling = settling_of(job, error, policy)
         with self._lock:
-            if hold.over or hold.runner is None:
+            if job._over or job._runner is None:
                 return
-            self._ledger.give_up(hold, settling, time.monotonic())
-            _interrupt(hold.runner, TimedOut)
+            self._ledger.give_up(job, settling, time.monotonic())
+            _interrupt(job._runner, TimedOut)
             self._changed.notify_all()
-        logger.warning("job %s: %s", hold.job.id, error, extra=told(hold.job))
+        logger.warning("job %s: %s", job.id, error, extra=told(job))
 
     def _end(self) -> bool:
         """One step towards the end. False when it is reached."""
@@ -449,8 +453,8 @@ class Worker:
             blocked = self._blocked
             resting = self._rests_until > now and not late
             trip = _Trip(ledger.collect(), 0, False) if ledger.verdicts and not resting else None
-        for hold in still:
-            logger.warning("job %s goes back: its handler runs on beyond the grace", hold.job.id, extra=told(hold.job))
+        for job in still:
+            logger.warning("job %s goes back: its handler runs on beyond the grace", job.id, extra=told(job))
         if blocked is not None:
             self._unblock(blocked)
         if trip is not None:

@@ -6,7 +6,7 @@ import pytest
 
 from emq_native import Job, mint
 from emq_native import transitions as t
-from emq_native.ledger import AHEAD_S, PATIENCE_S, Hold, Ledger
+from emq_native.ledger import AHEAD_S, PATIENCE_S, HeldJob, Ledger
 from emq_native.outcome import Policy
 
 
@@ -14,17 +14,17 @@ def jobs(count: int) -> list[Job]:
     return [Job(mint(), b"", 1, "q") for _ in range(count)]
 
 
-def begun(ledger: Ledger, now: float) -> Hold:
-    hold = ledger.begin(now)
-    assert hold is not None
-    return hold
+def begun(ledger: Ledger, now: float) -> HeldJob:
+    job = ledger.begin(now)
+    assert job is not None
+    return job
 
 
 def run(ledger: Ledger, start: float, took: float) -> None:
     """One job from its taking to its verdict."""
     ledger.take(jobs(1), start, start)
-    hold = begun(ledger, start)
-    ledger.finish(hold, t.Complete(hold.job), start + took)
+    job = begun(ledger, start)
+    ledger.finish(job, t.Complete(job), start + took)
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ def test_what_is_not_renewed_is_lost_once(ledger: Ledger) -> None:
     ledger.take(jobs(2), 0.0, 0.0)
     first = begun(ledger, 0.0)
     held = ledger.beat(10.0)
-    assert ledger.renewed(held, [first.job.id], 10.0) == [first]
-    assert first.job.lost
+    assert ledger.renewed(held, [first.id], 10.0) == [first]
+    assert first.lost
     assert [job.id for job in ledger.beat(20.0)] == [held[1].id]
 
 
@@ -93,8 +93,8 @@ def test_a_newer_token_in_the_same_hands_ends_the_older_run(ledger: Ledger) -> N
     older = begun(ledger, 0.0)
     assert ledger.take([Job(job.id, b"", 2, "q")], 1.0, 1.0) == [older]
     newer = begun(ledger, 1.0)
-    assert older.job.lost
-    assert not newer.job.lost
+    assert older.lost
+    assert not newer.lost
 
 
 def test_an_unanswered_verdict_travels_again_before_the_others(ledger: Ledger) -> None:
@@ -122,11 +122,11 @@ def test_jobs_ahead_go_back_when_they_cannot_begin(ledger: Ledger) -> None:
 
 def test_a_run_over_its_time_is_overdue_and_its_end_does_not_count(ledger: Ledger) -> None:
     ledger.take(jobs(1), 0.0, 0.0)
-    hold = begun(ledger, 0.0)
-    hold.policy = Policy(timeout=5.0)
+    job = begun(ledger, 0.0)
+    job._policy = Policy(timeout=5.0)
     assert ledger.overdue(4.9) == []
-    assert ledger.overdue(5.0) == [hold]
-    ledger.give_up(hold, t.Retry(hold.job, max_attempts=1), 5.0)
+    assert ledger.overdue(5.0) == [job]
+    ledger.give_up(job, t.Retry(job, max_attempts=1), 5.0)
     assert ledger.overdue(6.0) == []
-    assert not ledger.finish(hold, t.Complete(hold.job), 7.0)
+    assert not ledger.finish(job, t.Complete(job), 7.0)
     assert len(ledger.verdicts) == 1

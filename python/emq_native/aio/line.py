@@ -98,9 +98,7 @@ class Line:
         connection = self.connection
         answers: list[Answer] = []
         try:
-            many = len(commands) > 1
-            packed = connection.pack_commands(commands) if many else connection.pack_command(*commands[0])
-            await _send(connection, packed)
+            await _send(connection, dispatch.packed(commands))
             for _ in commands:
                 try:
                     answers.append(await connection.read_response(disable_decoding=True, disconnect_on_error=True))
@@ -184,7 +182,7 @@ class Line:
             await self.connection.disconnect(nowait=True)
 
 
-async def _send(connection: Any, packed: list[bytes]) -> None:
+async def _send(connection: Any, packed: bytes) -> None:
     """Write without waiting where the socket takes it at once, as it nearly always does.
 
     The library waits by asyncio.wait_for, which up to Python 3.11 makes a task of each command and may swallow a
@@ -192,10 +190,10 @@ async def _send(connection: Any, packed: list[bytes]) -> None:
     """
     writer = connection._writer
     if writer is not None:
-        writer.writelines(packed)
+        writer.write(packed)
         if not writer.transport.get_write_buffer_size():
             return
-        packed = []
+        packed = b""
     await connection.send_packed_command(packed, check_health=False)
 
 

@@ -25,7 +25,7 @@ from emq_native.context import _CURRENT
 from emq_native.dispatch import Answer
 from emq_native.errors import EmqError, Redirected, Refused, Unavailable
 from emq_native.executors import Executor
-from emq_native.ledger import AHEAD_S, PATIENCE_S, HeldJob, Hold, Ledger, Stats, Verdict
+from emq_native.ledger import AHEAD_S, PATIENCE_S, HeldJob, Ledger, Stats, Verdict
 from emq_native.outcome import Policy, Signal, TimedOut, settling_of, without_our_frames
 from emq_native.pump import Strokes
 from emq_native.rounds import Batch, Rounds, settle
@@ -141,7 +141,7 @@ class Worker:
         handled = (signal.SIGTERM, signal.SIGINT) if signals and _in_main_thread() else ()
         for number in handled:
             loop.add_signal_handler(number, self.stop)
-        keeper = _Keeper(self._ledger, self._lock, self.queue, lambda hold: self._from_thread(self._lose, hold))
+        keeper = _Keeper(self._ledger, self._lock, self.queue, lambda job: self._from_thread(self._lose, job))
         keeper.start()
         leader = asyncio.create_task(self._lead())
         leader.add_done_callback(self._noticed)
@@ -198,8 +198,8 @@ class Worker:
             late = now >= self._ends_at
             with self._lock:
                 self._ledger.hand_back(now)
-                for hold in self._ledger.abandon(now) if late else []:
-                    logger.warning("job %s goes back: its handler is cancelled", hold.job.id, extra=told(hold.job))
+                for job in self._ledger.abandon(now) if late else []:
+                    logger.warning("job %s goes back: its handler is cancelled", job.id, extra=told(job))
             if late:
                 await self._cancel_handlers()
             if self._blocked is not None:
@@ -298,8 +298,8 @@ class Worker:
                 ledger.unanswered(verdicts, unsure=is_unsure(trouble))
         self._rest(trouble or step.fault)
         tell_settled(verdicts, step.settled)
-        for hold in lost:
-            self._lose(hold)
+        for job in lost:
+            self._lose(job)
         self._stir()
 
     def _rest(self, trouble: EmqError | str | None) -> None:
@@ -320,13 +320,13 @@ class Worker:
         ledger = self._ledger
         while self._phase == WORKING and ledger.running < self.terms.concurrency:
             with self._lock:
-                hold = ledger.begin(time.monotonic())
-            if hold is None:
+                job = ledger.begin(time.monotonic())
+            if job is None:
                 break
-            task = asyncio.create_task(self._run(hold))
-            hold.runner = task
+            task = asyncio.create_task(self._run(job))
+            job._runner = task
             self._tasks.add(task)
-            task.add_done_callback(partial(self._done, hold))
+            task.add_done_callback(partial(self._done, job))
         with self._lock:
             ledger.reconsider(time.monotonic())
         if ledger.ready:
@@ -426,8 +426,7 @@ class Worker:
 
     # Handlers
 
-    async def _run(self, hold: Hold) -> None:
-        job = hold.job
+    async def _run(self, job: HeldJob) -> None:
         ended: object
         policy = Policy()
         _CURRENT.set(job)
@@ -435,7 +434,7 @@ class Worker:
         try:
             policy, call = self.terms.prepare(job)
             if policy.timeout is not None:
-                timer = asyncio.get_running_loop().call_later(policy.timeout, self._time_out, hold, policy)
+                timer = asyncio.get_running_loop().call_later(policy.timeout, self._time_out, job, policy)
             ended = call()
             if isawaitable(ended):
                 ended = await ended
@@ -443,58 +442,57 @@ class Worker:
             ended = error
         if timer is not None:
             timer.cancel()
-        if isinstance(ended, asyncio.CancelledError) and (hold.lost or hold.over):
+        if isinstance(ended, asyncio.CancelledError) and (job._lost or job._over):
             with self._lock:
-                self._ledger.forfeit(hold)
+                self._ledger.forfeit(job)
         else:
-            self._settle(hold, ended, policy)
+            self._settle(job, ended, policy)
         self._dry = False
         self._stir()
         if isinstance(ended, (KeyboardInterrupt, SystemExit)):
             raise ended
 
-    def _done(self, hold: Hold, task: asyncio.Task[None]) -> None:
+    def _done(self, job: HeldJob, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if task.cancelled():
             # Before its first step.
             with self._lock:
-                self._ledger.forfeit(hold)
+                self._ledger.forfeit(job)
 
-    def _settle(self, hold: Hold, ended: object, policy: Policy) -> None:
-        job = hold.job
+    def _settle(self, job: HeldJob, ended: object, policy: Policy) -> None:
         settling = settling_of(job, ended, policy)
         with self._lock:
-            counts = self._ledger.finish(hold, settling, time.monotonic())
+            counts = self._ledger.finish(job, settling, time.monotonic())
         if not counts:
             logger.warning("job %s ended after it was given up", job.id, extra=told(job))
         elif isinstance(ended, BaseException) and not isinstance(ended, Signal):
             logger.warning("job %s failed: %r", job.id, ended, exc_info=without_our_frames(ended), extra=told(job))
 
-    def _time_out(self, hold: Hold, policy: Policy) -> None:
-        if hold.over:
+    def _time_out(self, job: HeldJob, policy: Policy) -> None:
+        if job._over:
             return
         error = TimedOut(policy.timeout or 0.0)
         with self._lock:
-            self._ledger.give_up(hold, settling_of(hold.job, error, policy), time.monotonic())
-        logger.warning("job %s: %s", hold.job.id, error, extra=told(hold.job))
-        hold.runner.cancel()
+            self._ledger.give_up(job, settling_of(job, error, policy), time.monotonic())
+        logger.warning("job %s: %s", job.id, error, extra=told(job))
+        job._runner.cancel()
         self._stir()
 
-    def _lose(self, hold: Hold) -> None:
-        logger.warning("job %s: the lease is lost", hold.job.id, extra=told(hold.job))
-        if hold.runner is not None:
-            hold.runner.cancel()
+    def _lose(self, job: HeldJob) -> None:
+        logger.warning("job %s: the lease is lost", job.id, extra=told(job))
+        if job._runner is not None:
+            job._runner.cancel()
 
-    def _from_thread(self, call: Callable[[Hold], None], hold: Hold) -> None:
+    def _from_thread(self, call: Callable[[HeldJob], None], job: HeldJob) -> None:
         assert self._loop is not None
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(call, hold)
+            self._loop.call_soon_threadsafe(call, job)
 
 
 class _Keeper(threading.Thread):
     """Renews the leases of a ledger from a thread with an event loop of its own."""
 
-    def __init__(self, ledger: Ledger, lock: threading.Lock, queue: Queue, lose: Callable[[Hold], None]) -> None:
+    def __init__(self, ledger: Ledger, lock: threading.Lock, queue: Queue, lose: Callable[[HeldJob], None]) -> None:
         super().__init__(name=f"emq-{queue.name}-keeper", daemon=True)
         self._ledger = ledger
         self._lock = lock
@@ -551,8 +549,8 @@ class _Keeper(threading.Thread):
             return
         with self._lock:
             lost = self._ledger.renewed(jobs, missing, since)
-        for hold in lost:
-            self._lose(hold)
+        for job in lost:
+            self._lose(job)
 
 
 def _in_main_thread() -> bool:
