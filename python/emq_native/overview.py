@@ -17,7 +17,7 @@ from emq_native.errors import EmqError, InvalidArgument
 from emq_native.ids import JobId
 from emq_native.values import Counts, GroupCounts
 
-__all__ = ["PLACES", "Listed", "Snapshot", "jobs_in", "queue_names", "snapshot"]
+__all__ = ["PLACES", "QUEUE_KEYS", "Listed", "Snapshot", "job_id_of", "jobs_in", "queue_names", "queue_of", "snapshot"]
 
 Place = Literal["pending", "active", "scheduled", "dead", "awaiting_children"]
 
@@ -34,6 +34,9 @@ LANES: Final = 100
 """Most lanes of which a snapshot looks for the oldest job."""
 
 PAGE: Final = 500
+
+QUEUE_KEYS: Final = "emq:{*}:[^j]*"
+"""The keys of queues without their rows: a queue that has a job has one of these too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +89,23 @@ class Listed:
         }
 
 
+def queue_of(key: str | bytes) -> str | None:
+    """The queue whose data a key is; None for a fence and for a key of no queue."""
+    text = key.decode("utf-8", "replace") if isinstance(key, bytes) else key
+    name, separator, kind = text.removeprefix("emq:{").partition("}:")
+    if not text.startswith("emq:{") or not separator or kind == "version":
+        return None
+    try:
+        queue_key(name)
+    except InvalidArgument:
+        return None
+    return name
+
+
 def queue_names(bus: Bus) -> list[str]:
     """The queues that have a key, sorted. It walks the whole key space, a bounded part per call. Raises EmqError."""
-    found = set()
-    for key in bus.client.scan_iter(match="emq:{*}:[^j]*", count=PAGE):
-        text = key.decode("utf-8", "replace") if isinstance(key, bytes) else str(key)
-        name, separator, kind = text[len("emq:{") :].partition("}:")
-        if separator and kind != "version":
-            try:
-                queue_key(name)
-            except InvalidArgument:
-                continue
-            found.add(name)
-    return sorted(found)
+    found = {queue_of(key) for key in bus.client.scan_iter(match=QUEUE_KEYS, count=PAGE)}
+    return sorted(name for name in found if name is not None)
 
 
 def snapshot(bus: Bus, name: str) -> Snapshot:
@@ -112,7 +119,7 @@ def snapshot(bus: Bus, name: str) -> Snapshot:
     keys = [b":pending", *(b":g:" + group_name(group) + b":pending" for group in waiting)]
     commands = [(b"ZRANGE", queue.key + key, b"0", b"0") for key in keys]
     paused, *firsts = bus.plain(queue, (b"HEXISTS", queue.key + b":meta", b"paused"), *commands)
-    ids = [_id(first[0]) for first in firsts if isinstance(first, list) and first]
+    ids = [job_id_of(first[0]) for first in firsts if isinstance(first, list) and first]
     minted = [job_id.ms for job_id in ids if job_id is not None]
     oldest = max(0.0, time.time() - min(minted) / 1000) if minted else None
     return Snapshot(name, counts, paused == 1, oldest, tuple(groups))
@@ -143,7 +150,7 @@ def _listed(bus: Bus, name: str, key: bytes, place: str, limit: int) -> list[Lis
     if isinstance(members, EmqError):
         raise members
     pairs = members if members and isinstance(members[0], list) else list(zip(members[::2], members[1::2], strict=True))
-    known = [(job_id, float(score)) for member, score in pairs if (job_id := _id(member)) is not None]
+    known = [(job_id, float(score)) for member, score in pairs if (job_id := job_id_of(member)) is not None]
     rows: list[Any] = []
     for first in range(0, len(known), PAGE):
         rows += queue.pipeline(t.Peek(job_id) for job_id, _ in known[first : first + PAGE])
@@ -154,7 +161,8 @@ def _listed(bus: Bus, name: str, key: bytes, place: str, limit: int) -> list[Lis
     ]
 
 
-def _id(member: bytes) -> JobId | None:
+def job_id_of(member: bytes) -> JobId | None:
+    """The id that a place lists; None when a foreign client listed something else."""
     try:
         return JobId(member)
     except (InvalidArgument, UnicodeDecodeError):

@@ -28,6 +28,7 @@ from emq_native.executors import SCRIPTED
 from emq_native.fence import fence_key
 from emq_native.provision import Fence, read
 from emq_native.session import Session, pairs
+from emq_native.topology import primaries
 
 __all__ = ["Module", "Probe", "probe"]
 
@@ -195,8 +196,8 @@ class Questions:
         """Everything, with every primary when the node is one of a cluster."""
         about = self._about()
         fence = self._fence(about.get("cluster"), queue)
-        primaries = self._primaries(fence) if about.get("cluster") else ()
-        return self._answers(about, fence, fence=fence, primaries=primaries)
+        others = self._primaries(fence) if about.get("cluster") else ()
+        return self._answers(about, fence, fence=fence, primaries=others)
 
     def of_primary(self, fence: Fence | None) -> Probe:
         """What can differ between the nodes of a cluster; `fence` is the one that was found already."""
@@ -324,15 +325,7 @@ class Questions:
         if isinstance(reply, EmqError):
             self.open["primaries"] = str(reply)
             return ()
-        found = []
-        for line in reply.decode("utf-8", "replace").splitlines():
-            fields = line.split()
-            if len(fields) > 2 and "master" in fields[2].split(","):
-                endpoint, _, names = fields[1].partition(",")
-                host, _, port = endpoint.partition("@")[0].rpartition(":")
-                hostname = names.partition(",")[0]
-                found.append(_of_primary(self.session.at(host or hostname, int(port)), fence))
-        return tuple(found)
+        return tuple(_of_primary(self.session.at(each.host, each.port), fence) for each in primaries(reply))
 
 
 def _of_primary(session: Session, fence: Fence | None) -> Probe:

@@ -7,11 +7,11 @@ package.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from emq_native.errors import PermissionDenied, Redirected, Refused, translate
+from emq_native.errors import EmqError, PermissionDenied, Redirected, Refused, Unavailable, translate
 from emq_native.wiring import SOCKET_SECONDS, resolve, wiring_of
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Session", "is_clustered", "pairs"]
 
 Reply = Any
+Words = Sequence[str | bytes | int]
 
 
 class Session:
@@ -55,6 +56,11 @@ class Session:
             return str(self._settings["path"])
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self._settings.get('port', 6379)}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection, perhaps one that was lost unnoticed."""
+        return self._connection is not None
 
     def twin(self) -> Session:
         """Another connection to the same node, not opened yet."""
@@ -94,6 +100,42 @@ class Session:
             self._exchange("ASKING")
         return self._exchange(*words)
 
+    def send_all(self, commands: Sequence[Words]) -> list[Reply | EmqError]:
+        """Send commands in one round trip. Returns for each its reply, or the EmqError that it is.
+
+        Raises Unavailable for a lost connection.
+        """
+        self.open()
+        answers: list[Reply | EmqError] = []
+        try:
+            self._connection.send_packed_command(self._connection.pack_commands(commands))
+            for _ in commands:
+                try:
+                    answers.append(self._connection.read_response(disable_decoding=True))
+                except Exception as error:
+                    answer = translate(error)
+                    if answer is None or (isinstance(answer, Unavailable) and not answer.code):
+                        raise
+                    answers.append(answer)
+        except Exception as error:
+            raise _ours(error) from error
+        return answers
+
+    def begin(self, *words: str | bytes | int) -> None:
+        """Send one command and leave its reply to `finish`."""
+        self.open()
+        try:
+            self._connection.send_command(*words)
+        except Exception as error:
+            raise _ours(error) from error
+
+    def finish(self) -> Reply:
+        """The reply to the command that was begun. Raises as `send`."""
+        try:
+            return self._connection.read_response(disable_decoding=True)
+        except Exception as error:
+            raise _ours(error) from error
+
     def send_following(self, *words: str | bytes | int) -> Reply:
         """As `send`, but go where the cluster says the slot is served, and stay there for the next commands."""
         for _ in range(5):
@@ -107,11 +149,8 @@ class Session:
         return self.send(*words)
 
     def _exchange(self, *words: str | bytes | int) -> Reply:
-        try:
-            self._connection.send_command(*words)
-            return self._connection.read_response(disable_decoding=True)
-        except Exception as error:
-            raise _ours(error) from error
+        self.begin(*words)
+        return self.finish()
 
     def __enter__(self) -> Self:
         self.open()

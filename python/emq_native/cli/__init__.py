@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "fence": "emq_native.cli.fence:fence",
     "jobs": "emq_native.cli.jobs:jobs",
     "load": "emq_native.cli.node:load",
+    "metrics": "emq_native.cli.metrics:metrics",
     "module-path": "emq_native.cli.node:module_path",
     "probe": "emq_native.cli.node:probe",
     "queues": "emq_native.cli.jobs:queues",
