@@ -133,12 +133,19 @@ enum {
     EMQ_BLOCKS = 1 << 4, /* may keep its client waiting */
 };
 
+/* Who needs a command. */
+enum {
+    EMQ_PRODUCES = 1 << 0,
+    EMQ_CONSUMES = 1 << 1,
+    EMQ_OPERATES = 1 << 2,
+};
+
 #define EMQ_WORDS_MAX 8
 
 typedef struct emq_command {
     const char *name;
     void (*handler)(emq_call *call);
-    unsigned flags;
+    unsigned flags, roles;
     emq_queue_word queue;
     emq_word words[EMQ_WORDS_MAX + 1];
     uint32_t keys; /* bit 1 << emq_queue_key: kinds that are tested whatever the state */

@@ -13,7 +13,19 @@
 #include "transitions.h"
 
 #define SINCE "0.1.0"
-#define ACL_CATEGORY "emq"
+
+/* ACL categories: of all commands, and of those that a role needs. */
+static const struct category {
+    const char *name;
+    unsigned roles;
+} categories[] = {
+    {"emq", EMQ_PRODUCES | EMQ_CONSUMES | EMQ_OPERATES},
+    {"emq_produce", EMQ_PRODUCES},
+    {"emq_consume", EMQ_CONSUMES},
+    {"emq_operate", EMQ_OPERATES},
+};
+
+#define CATEGORIES (sizeof categories / sizeof *categories)
 
 /* Words of the grammar. The first argument is the member of emq_args that receives the value. */
 #define ID(member) \
@@ -51,184 +63,190 @@
 #define K EMQ_BIT
 #define PLACES (K(EMQ_PENDING) | K(EMQ_ACTIVE) | K(EMQ_SCHEDULE) | K(EMQ_DEAD) | K(EMQ_HELD))
 
-#define VERB(verb, text) [EMQ_COMMAND_##verb] = {.name = text, .handler = cmd_##verb, .revision = 1
+/* Who needs a command. */
+#define PRODUCE EMQ_PRODUCES
+#define CONSUME EMQ_CONSUMES
+#define OPERATE EMQ_OPERATES
+#define ANYBODY (EMQ_PRODUCES | EMQ_CONSUMES | EMQ_OPERATES)
+
+#define VERB(verb, text, whose) [EMQ_COMMAND_##verb] = {.name = text, .handler = cmd_##verb, .roles = whose, .revision = 1
 
 static const emq_command commands[EMQ_COMMAND_COUNT] =
     {
         /* clang-format off */
-    VERB(enqueue, "emq.enqueue"), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_FAST,
+    VERB(enqueue, "emq.enqueue", PRODUCE), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_FAST,
         .words = {ID(id), BYTES(payload)}, .keys = K(EMQ_PENDING),
         .summary = "Admits a job that waits for a claim. Replies 1, or 0 when the id is known already.",
         .complexity = "O(log(N)) with N jobs waiting"},
-    VERB(schedule, "emq.schedule"), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_FAST,
+    VERB(schedule, "emq.schedule", PRODUCE), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_FAST,
         .words = {ID(id), BYTES(payload), WHEN}, .keys = K(EMQ_SCHEDULE),
         .summary = "Admits a job that becomes due later. Replies 1, or 0 when the id is known already.",
         .complexity = "O(log(N)) with N jobs scheduled"},
-    VERB(claim, "emq.claim"), .flags = EMQ_WRITES | EMQ_FAST,
+    VERB(claim, "emq.claim", CONSUME), .flags = EMQ_WRITES | EMQ_FAST,
         .words = {LEASE}, .keys = EMQ_SEES_CLAIM,
         .summary = "Takes the oldest waiting job under a lease. Replies id, payload and token, or an empty array.",
         .complexity = "O(log(N)) with N jobs waiting or active"},
-    VERB(complete, "emq.complete"), .flags = EMQ_WRITES | EMQ_FAST,
+    VERB(complete, "emq.complete", CONSUME), .flags = EMQ_WRITES | EMQ_FAST,
         .words = {ID(id), BYTES(token), OPTION_BYTES(result, "result", "RESULT")},
         .keys = EMQ_SEES_COMPLETE,
         .summary = "Ends a claimed job as done and deletes it. Replies 1, or 0 when there is no such job.",
         .complexity = "O(log(N)) with N jobs active"},
-    VERB(retry, "emq.retry"), .flags = EMQ_WRITES | EMQ_FAST,
+    VERB(retry, "emq.retry", CONSUME), .flags = EMQ_WRITES | EMQ_FAST,
         .words = {ID(id), BYTES(token), NUMBER(delay_ms, "delay", EMQ_N_DELAY), NUMBER(max, "max", EMQ_N_MAX), BYTES(error)},
         .keys = EMQ_SEES_RETRY,
         .summary = "Ends a run as failed: the job is scheduled again, or dead when max runs are used up.",
         .complexity = "O(log(N)) with N jobs active, scheduled or dead"},
-    VERB(delay, "emq.delay"), .flags = EMQ_WRITES | EMQ_FAST,
+    VERB(delay, "emq.delay", CONSUME), .flags = EMQ_WRITES | EMQ_FAST,
         .words = {ID(id), BYTES(token), WHEN}, .keys = EMQ_SEES_DELAY,
         .summary = "Puts a claimed job off without counting the run.",
         .complexity = "O(log(N)) with N jobs active or scheduled"},
-    VERB(extend, "emq.extend"), .flags = EMQ_WRITES | EMQ_FAST,
+    VERB(extend, "emq.extend", CONSUME), .flags = EMQ_WRITES | EMQ_FAST,
         .words = {ID(id), BYTES(token), LEASE}, .keys = K(EMQ_ACTIVE),
         .summary = "Sets a new deadline for a lease. Replies 1, or -1 when there is no such job.",
         .complexity = "O(log(N)) with N jobs active"},
-    VERB(promote, "emq.promote"), .flags = EMQ_WRITES,
+    VERB(promote, "emq.promote", CONSUME | OPERATE), .flags = EMQ_WRITES,
         .words = {LIMIT}, .keys = EMQ_SEES_PROMOTE,
         .summary = "Moves scheduled jobs that are due to where they wait. Replies their number.",
         .complexity = "O(L*log(N)) with limit L and N jobs scheduled or waiting"},
-    VERB(reap, "emq.reap"), .flags = EMQ_WRITES,
+    VERB(reap, "emq.reap", CONSUME | OPERATE), .flags = EMQ_WRITES,
         .words = {LIMIT, MAX}, .keys = EMQ_SEES_REAP,
         .summary = "Takes jobs back whose lease has lapsed; with MAX, jobs that used up their runs are dead. Replies their number.",
         .complexity = "O(L*log(N)) with limit L and N jobs active or waiting"},
-    VERB(state, "emq.state"), .flags = EMQ_FAST,
+    VERB(state, "emq.state", ANYBODY), .flags = EMQ_FAST,
         .words = {ID(id)}, .keys = PLACES,
         .summary = "Where a job is: pending, active, scheduled, dead, awaiting_children, absent or unknown.",
         .complexity = "O(1)"},
-    VERB(counts, "emq.counts"),
+    VERB(counts, "emq.counts", ANYBODY),
         .keys = PLACES | K(EMQ_LANES) | K(EMQ_COMPLETED) | K(EMQ_FAILED),
         .summary = "Numbers of jobs by state, and of those completed and failed so far.",
         .complexity = "O(G) with G lanes"},
-    VERB(peek, "emq.peek"), .flags = EMQ_FAST,
+    VERB(peek, "emq.peek", CONSUME | OPERATE), .flags = EMQ_FAST,
         .words = {ID(id)},
         .summary = "All fields of a job, or null.",
         .complexity = "O(1)"},
-    VERB(menqueue, "emq.menqueue"), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_CAPPED,
+    VERB(menqueue, "emq.menqueue", PRODUCE), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_CAPPED,
         .words = {MANY(EMQ_WORD_ID, "id"), MANY(EMQ_WORD_BYTES, "payload")}, .keys = K(EMQ_PENDING),
         .summary = "Admits many jobs. Replies 1 or 0 for each, as EMQ.ENQUEUE does.",
         .complexity = "O(M*log(N)) with M jobs and N jobs waiting"},
-    VERB(mclaim, "emq.mclaim"), .flags = EMQ_WRITES,
+    VERB(mclaim, "emq.mclaim", CONSUME), .flags = EMQ_WRITES,
         .words = {LEASE, NUMBER(count, "count", EMQ_N_COUNT)}, .keys = EMQ_SEES_CLAIM,
         .summary = "Takes up to count waiting jobs, oldest first, under one deadline.",
         .complexity = "O(M*log(N)) with M jobs taken and N jobs waiting or active"},
-    VERB(mcomplete, "emq.mcomplete"), .flags = EMQ_WRITES | EMQ_CAPPED,
+    VERB(mcomplete, "emq.mcomplete", CONSUME), .flags = EMQ_WRITES | EMQ_CAPPED,
         .words = {MANY(EMQ_WORD_ID, "id"), MANY(EMQ_WORD_BYTES, "token")},
         .keys = EMQ_SEES_COMPLETE,
         .summary = "Ends many claimed jobs as done. Replies 1 for each, 0 when there is none, -1 when its lease is lost.",
         .complexity = "O(M*log(N)) with M jobs and N jobs active"},
-    VERB(mextend, "emq.mextend"), .flags = EMQ_WRITES | EMQ_CAPPED,
+    VERB(mextend, "emq.mextend", CONSUME), .flags = EMQ_WRITES | EMQ_CAPPED,
         .words = {LEASE, MANY(EMQ_WORD_ID, "id"), MANY(EMQ_WORD_BYTES, "token")}, .keys = K(EMQ_ACTIVE),
         .summary = "Sets one new deadline for many leases. Replies the ids whose lease is lost.",
         .complexity = "O(M*log(N)) with M jobs and N jobs active"},
-    VERB(genqueue, "emq.genqueue"), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_FAST,
+    VERB(genqueue, "emq.genqueue", PRODUCE), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_FAST,
         .words = {GROUP, ID(id), BYTES(payload)}, .lane = true,
         .summary = "Admits a job of a group, which waits in the group's lane. Replies 1, or 0 when the id is known already.",
         .complexity = "O(log(N)) with N jobs in the lane"},
-    VERB(gclaim, "emq.gclaim"), .flags = EMQ_WRITES | EMQ_FAST,
+    VERB(gclaim, "emq.gclaim", CONSUME), .flags = EMQ_WRITES | EMQ_FAST,
         .words = {LEASE}, .keys = EMQ_SEES_GCLAIM,
         .summary = "Takes the oldest job of the lane whose turn it is. Replies id, payload, token and group, or an empty array.",
         .complexity = "O(log(N)) with N jobs in the lane or active"},
-    VERB(gwclaim, "emq.gwclaim"), .flags = EMQ_WRITES,
+    VERB(gwclaim, "emq.gwclaim", CONSUME), .flags = EMQ_WRITES,
         .words = {LEASE}, .keys = EMQ_SEES_GCLAIM | K(EMQ_GWEIGHT),
         .summary = "Takes as many jobs of the lane whose turn it is as its weight says.",
         .complexity = "O(M*log(N)) with M jobs taken and N jobs in the lane or active"},
-    VERB(gmclaim, "emq.gmclaim"), .flags = EMQ_WRITES,
+    VERB(gmclaim, "emq.gmclaim", CONSUME), .flags = EMQ_WRITES,
         .words = {LEASE, NUMBER(count, "count", EMQ_N_COUNT)}, .keys = EMQ_SEES_GCLAIM,
         .summary = "Takes up to count jobs of the lane whose turn it is.",
         .complexity = "O(M*log(N)) with M jobs taken and N jobs in the lane or active"},
-    VERB(gpause, "emq.gpause"), .flags = EMQ_WRITES | EMQ_FAST,
+    VERB(gpause, "emq.gpause", OPERATE), .flags = EMQ_WRITES | EMQ_FAST,
         .words = {GROUP}, .keys = K(EMQ_GWEIGHT), .lane = true,
         .summary = "Parks a group: its jobs wait, running ones go on.",
         .complexity = "O(R) with R lanes in the ring"},
-    VERB(gresume, "emq.gresume"), .flags = EMQ_WRITES | EMQ_FAST,
+    VERB(gresume, "emq.gresume", OPERATE), .flags = EMQ_WRITES | EMQ_FAST,
         .words = {GROUP}, .keys = K(EMQ_GWEIGHT), .lane = true,
         .summary = "Ends the parking of a group.",
         .complexity = "O(R) with R lanes in the ring"},
-    VERB(glimit, "emq.glimit"), .flags = EMQ_WRITES | EMQ_FAST,
+    VERB(glimit, "emq.glimit", OPERATE), .flags = EMQ_WRITES | EMQ_FAST,
         .words = {GROUP, NUMBER(ceiling, "ceiling", EMQ_N_CEILING)}, .keys = K(EMQ_GWEIGHT), .lane = true,
         .summary = "Sets how many jobs of a group may be active at once; 0 is no ceiling.",
         .complexity = "O(R) with R lanes in the ring"},
-    VERB(gweight, "emq.gweight"), .flags = EMQ_WRITES | EMQ_FAST,
+    VERB(gweight, "emq.gweight", OPERATE), .flags = EMQ_WRITES | EMQ_FAST,
         .words = {GROUP, NUMBER(weight, "weight", EMQ_N_WEIGHT)}, .keys = K(EMQ_GWEIGHT), .lane = true,
         .summary = "Sets how many jobs EMQ.GWCLAIM takes of a group at once; 0 is the default of 1.",
         .complexity = "O(1)"},
-    VERB(greassign, "emq.greassign"), .flags = EMQ_WRITES | EMQ_FAST,
+    VERB(greassign, "emq.greassign", OPERATE), .flags = EMQ_WRITES | EMQ_FAST,
         .words = {ID(id), GROUP}, .lane = true,
         .summary = "Moves a waiting job to another group. Replies 1, 0 in that group already, -1 no such job or no group, -2 not waiting.",
         .complexity = "O(log(N)) with N jobs in either lane"},
-    VERB(gdrain, "emq.gdrain"), .flags = EMQ_WRITES,
+    VERB(gdrain, "emq.gdrain", OPERATE), .flags = EMQ_WRITES,
         .words = {GROUP, LIMIT}, .lane = true,
         .summary = "Deletes waiting jobs of a group. Replies their number.",
         .complexity = "O(L*log(N)) with limit L and N jobs in the lane"},
-    VERB(greap, "emq.greap"), .flags = EMQ_WRITES,
+    VERB(greap, "emq.greap", CONSUME | OPERATE), .flags = EMQ_WRITES,
         .words = {GROUP, LIMIT, MAX}, .keys = EMQ_SEES_REAP, .lane = true,
         .summary = "Takes jobs of a group back whose lease has lapsed, as EMQ.REAP does.",
         .complexity = "O(S+L*log(N)) with S lapsed leases looked at, limit L and N jobs active or waiting"},
-    VERB(gcounts, "emq.gcounts"),
+    VERB(gcounts, "emq.gcounts", ANYBODY),
         .words = {MANY(EMQ_WORD_GROUP, "group")}, .keys = K(EMQ_LANES) | K(EMQ_GACTIVE),
         .summary = "Group, waiting and active jobs of each group named, or of every group that has any.",
         .complexity = "O(G*log(G)) with G groups"},
-    VERB(pause, "emq.pause"), .flags = EMQ_WRITES | EMQ_FAST, .keys = K(EMQ_META),
+    VERB(pause, "emq.pause", OPERATE), .flags = EMQ_WRITES | EMQ_FAST, .keys = K(EMQ_META),
         .summary = "Stops claims; everything else goes on.",
         .complexity = "O(1)"},
-    VERB(resume, "emq.resume"), .flags = EMQ_WRITES | EMQ_FAST, .keys = K(EMQ_META),
+    VERB(resume, "emq.resume", OPERATE), .flags = EMQ_WRITES | EMQ_FAST, .keys = K(EMQ_META),
         .summary = "Lets claims go on.",
         .complexity = "O(1)"},
-    VERB(drain, "emq.drain"), .flags = EMQ_WRITES,
+    VERB(drain, "emq.drain", OPERATE), .flags = EMQ_WRITES,
         .words = {FLAG(scheduled, "SCHEDULED"), LIMIT}, .keys = K(EMQ_PENDING) | K(EMQ_SCHEDULE),
         .summary = "Deletes waiting jobs that have no group, and on request scheduled ones. Replies their number.",
         .complexity = "O(L*log(N)) with limit L and N jobs waiting or scheduled"},
-    VERB(obliterate, "emq.obliterate"), .flags = EMQ_WRITES,
+    VERB(obliterate, "emq.obliterate", OPERATE), .flags = EMQ_WRITES,
         .words = {FLAG(force, "FORCE"), LIMIT},
         .keys = K(EMQ_META) | PLACES | K(EMQ_LANES) | K(EMQ_REPEAT) | K(EMQ_OUTBOX) | K(EMQ_FAILED),
         .summary = "Deletes a paused queue, step by step. Replies 1 when there is more, 0 when nothing is left.",
         .complexity = "O(G+L*log(N)) with G lanes, limit L and N jobs"},
-    VERB(remove, "emq.remove"), .flags = EMQ_WRITES | EMQ_FAST,
+    VERB(remove, "emq.remove", OPERATE), .flags = EMQ_WRITES | EMQ_FAST,
         .words = {ID(id), FLAG(force, "FORCE")}, .keys = PLACES,
         .summary = "Deletes a job; only by force when it is active or marked as locked. Replies 1, or -1 when there is none.",
         .complexity = "O(log(N)) with N jobs in its place"},
-    VERB(reprocess, "emq.reprocess"), .flags = EMQ_WRITES | EMQ_FAST,
+    VERB(reprocess, "emq.reprocess", OPERATE), .flags = EMQ_WRITES | EMQ_FAST,
         .words = {ID(id)}, .keys = K(EMQ_DEAD) | K(EMQ_PENDING),
         .summary = "Gives a dead job new runs. Replies 1, or -1 when there is no such job.",
         .complexity = "O(log(N)) with N jobs dead or waiting"},
-    VERB(update, "emq.update"), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_FAST,
+    VERB(update, "emq.update", PRODUCE | OPERATE), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_FAST,
         .words = {ID(id), BYTES(payload)},
         .summary = "Replaces the payload of a job. Replies 1, or -1 when there is none.",
         .complexity = "O(1)"},
-    VERB(progress, "emq.progress"), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_FAST,
+    VERB(progress, "emq.progress", CONSUME), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_FAST,
         .words = {ID(id), BYTES(text)},
         .summary = "Stores and publishes how far a job is. Replies 1, or -1 when there is none.",
         .complexity = "O(N) with N subscribers"},
-    VERB(log, "emq.log"), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_FAST,
+    VERB(log, "emq.log", CONSUME), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_FAST,
         .words = {ID(id), BYTES_AS(text, "line"), OPTION_NUMBER(keep, "keep", "KEEP", EMQ_N_KEEP)},
         .summary = "Adds a line to the log of a job. Replies the number of lines, or -1 when there is no such job.",
         .complexity = "O(1), or O(N) with N lines dropped"},
-    VERB(repeat, "emq.repeat"), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_FAST,
+    VERB(repeat, "emq.repeat", ANYBODY), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_FAST,
         .words = {REPEAT_NAME, EVERY, BYTES_AS(payload, "template"), OPTION_NUMBER(when_ms, "first", "AT", EMQ_N_AT)},
         .keys = K(EMQ_REPEAT),
         .summary = "Names a job that recurs. Replies 1, or 0 when the name is taken.",
         .complexity = "O(log(N)) with N repeats"},
-    VERB(unrepeat, "emq.unrepeat"), .flags = EMQ_WRITES | EMQ_FAST,
+    VERB(unrepeat, "emq.unrepeat", ANYBODY), .flags = EMQ_WRITES | EMQ_FAST,
         .words = {REPEAT_NAME}, .keys = K(EMQ_REPEAT),
         .summary = "Ends a recurrence. Replies 1, or 0 when there is none of that name.",
         .complexity = "O(log(N)) with N repeats"},
-    VERB(fire, "emq.fire"), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_FAST,
+    VERB(fire, "emq.fire", CONSUME), .flags = EMQ_WRITES | EMQ_GROWS | EMQ_FAST,
         .words = {REPEAT_NAME, NUMBER(next_ms, "next", EMQ_N_NEXT), ID(id)}, .keys = K(EMQ_REPEAT) | K(EMQ_PENDING),
         .summary = "Admits the job of a recurrence that is due, and advances it. Replies 1, or 0 when another pump was first.",
         .complexity = "O(log(N)) with N repeats or jobs waiting"},
-    VERB(next, "emq.next"), .flags = EMQ_WRITES | EMQ_BLOCKS,
+    VERB(next, "emq.next", CONSUME), .flags = EMQ_WRITES | EMQ_BLOCKS,
         .words = {LEASE, OPTION_NUMBER(count, "count", "COUNT", EMQ_N_COUNT), FROM,
                   OPTION_NUMBER(block_ms, "block", "BLOCK", EMQ_N_BLOCK), OPTION_NUMBER(promote, "promote", "PROMOTE", EMQ_N_PROMOTE),
                   OPTION_NUMBER(reap, "reap", "REAP", EMQ_N_REAP), MAX, SETTLE},
         .summary = "A worker's round: settles jobs, promotes and reaps, takes the next jobs, and waits when there are none.",
         .complexity = "O((S+P+R+M)*log(N)) with S jobs settled, P promoted, R reaped, M taken and N jobs in any place"},
-    VERB(version, "emq.version"), .flags = EMQ_FAST, .queue = EMQ_QUEUE_OPTIONAL,
+    VERB(version, "emq.version", ANYBODY), .flags = EMQ_FAST, .queue = EMQ_QUEUE_OPTIONAL,
         .summary = "What the module is, and which executor the node's fence names.",
         .complexity = "O(1)"},
-    VERB(capabilities, "tra.capabilities"), .flags = EMQ_FAST, .queue = EMQ_NO_QUEUE,
+    VERB(capabilities, "tra.capabilities", ANYBODY), .flags = EMQ_FAST, .queue = EMQ_NO_QUEUE,
         .words = {MANY(EMQ_WORD_BYTES, "name")},
         .summary = "The verbs that are served, with their revisions; or 1 or 0 for each name given.",
         .complexity = "O(N) with N verbs"},
@@ -376,27 +394,36 @@ static bool describe(ValkeyModuleCommand *registered, const emq_command *command
     return ValkeyModule_SetCommandInfo(registered, &info) == VALKEYMODULE_OK;
 }
 
+/* Categories of the server by what the command does, ours by who needs it. */
+static bool categorize(ValkeyModuleCommand *registered, const emq_command *command) {
+    char text[128];
+    int length = snprintf(text, sizeof text, "%s %s%s", command->flags & EMQ_WRITES ? "write" : "read",
+                          command->flags & EMQ_FAST ? "fast" : "slow", command->flags & EMQ_BLOCKS ? " blocking" : "");
+    for (size_t i = 0; i < CATEGORIES; i++) {
+        if (!(command->roles & categories[i].roles)) continue;
+        length += snprintf(text + length, sizeof text - (size_t)length, " %s", categories[i].name);
+    }
+    return ValkeyModule_SetCommandACLCategories(registered, text) == VALKEYMODULE_OK;
+}
+
 static bool create(ValkeyModuleCtx *ctx, emq_command_index verb) {
     const emq_command *command = &commands[verb];
-    char flags[64], categories[64];
-    const char *access = command->flags & EMQ_WRITES ? "write" : "readonly";
-    bool fast = command->flags & EMQ_FAST;
-    const char *blocking = command->flags & EMQ_BLOCKS ? " blocking" : "";
-    snprintf(flags, sizeof flags, "%s%s%s%s%s", access, command->flags & EMQ_GROWS ? " deny-oom" : "", fast ? " fast" : "", blocking,
-             command->queue == EMQ_QUEUE ? "" : " no-mandatory-keys");
-    snprintf(categories, sizeof categories, "%s %s%s " ACL_CATEGORY, command->flags & EMQ_WRITES ? "write" : "read", fast ? "fast" : "slow",
-             blocking);
+    char flags[64];
+    snprintf(flags, sizeof flags, "%s%s%s%s%s", command->flags & EMQ_WRITES ? "write" : "readonly",
+             command->flags & EMQ_GROWS ? " deny-oom" : "", command->flags & EMQ_FAST ? " fast" : "",
+             command->flags & EMQ_BLOCKS ? " blocking" : "", command->queue == EMQ_QUEUE ? "" : " no-mandatory-keys");
     int first = command->queue == EMQ_NO_QUEUE ? 0 : 1;
 
     if (ValkeyModule_CreateCommand(ctx, command->name, runners[verb], flags, first, first, first) != VALKEYMODULE_OK) return false;
     ValkeyModuleCommand *registered = ValkeyModule_GetCommand(ctx, command->name);
-    return registered && describe(registered, command) && ValkeyModule_SetCommandACLCategories(registered, categories) == VALKEYMODULE_OK;
+    return registered && describe(registered, command) && categorize(registered, command);
 }
 
 bool emq_commands_register(ValkeyModuleCtx *ctx) {
-    /* The category of an earlier load of this server's life is still there, and serves. */
-    if (ValkeyModule_AddACLCategory(ctx, ACL_CATEGORY) != VALKEYMODULE_OK && errno != EBUSY) {
-        ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_WARNING, "emq: the server refuses the ACL category " ACL_CATEGORY);
+    for (size_t i = 0; i < CATEGORIES; i++) {
+        /* Those of an earlier load of this server's life are still there, and serve. */
+        if (ValkeyModule_AddACLCategory(ctx, categories[i].name) == VALKEYMODULE_OK || errno == EBUSY) continue;
+        ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_WARNING, "emq: the server refuses the ACL category %s", categories[i].name);
         return false;
     }
     for (int i = 0; i < EMQ_COMMAND_COUNT; i++) {
