@@ -336,3 +336,7 @@ void emq_lines_tick(ValkeyModuleCtx *ctx) {
 void emq_lines_load(void) {
     queues = ValkeyModule_CreateDict(NULL);
 }
+
+void emq_lines_unload(void) {
+    ValkeyModule_FreeDict(NULL, queues);
+}

@@ -68,7 +68,9 @@ void emq_lines_release(ValkeyModuleCtx *ctx);
 /* The first instant in milliseconds that is not before a score. */
 int64_t emq_lines_instant(double score);
 
+/* The latter as long as nobody has waited. */
 void emq_lines_load(void);
+void emq_lines_unload(void);
 
 /* For INFO: who waits; how often one was signalled; how often one left before it had looked and handed its turn on. */
 typedef struct emq_lines_stats {

@@ -2,6 +2,8 @@
  *
  * Loading. The module keeps no state of its own but who waits and what INFO shows, so there is little to set up beside the
  * command table. */
+#include <string.h>
+
 #include "about.h"
 #include "bridge.h"
 #include "command.h"
@@ -49,6 +51,15 @@ static bool server_has_effects(ValkeyModuleCtx *ctx) {
     return true;
 }
 
+/* The server throws a module out again that it has loaded when a setting of MODULE LOADEX is none. That it keeps it, it says. */
+static bool kept;
+
+static void on_module(ValkeyModuleCtx *ctx, ValkeyModuleEvent event, uint64_t subevent, void *data) {
+    (void)ctx, (void)event;
+    const ValkeyModuleModuleChange *change = data;
+    if (subevent == VALKEYMODULE_SUBEVENT_MODULE_LOADED && strcmp(change->module_name, EMQ_MODULE_NAME) == 0) kept = true;
+}
+
 int ValkeyModule_OnLoad(ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc) {
     if (!emq_api_init(ctx, EMQ_MODULE_NAME, EMQ_MODULE_VERSION_NUMBER) || !server_is_known(ctx)) return VALKEYMODULE_ERR;
     if (argc > 0) {
@@ -62,12 +73,18 @@ int ValkeyModule_OnLoad(ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int arg
     emq_lines_load();
     if (!emq_commands_register(ctx) || !emq_waiters_load(ctx) || !emq_bridge_load(ctx) || !emq_warnings_load(ctx)) return VALKEYMODULE_ERR;
     if (ValkeyModule_RegisterInfoFunc(ctx, emq_about_info) != VALKEYMODULE_OK) return VALKEYMODULE_ERR;
+    if (ValkeyModule_SubscribeToServerEvent(ctx, ValkeyModuleEvent_ModuleChange, on_module) != VALKEYMODULE_OK) return VALKEYMODULE_ERR;
     ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_NOTICE, "emq " EMQ_MODULE_VERSION " serves " EMQ_IDENTITY);
     return VALKEYMODULE_OK;
 }
 
-/* Some servers abort when an ACL rule names a command of a module that goes away, so it does not go away. */
+/* Some servers abort when an ACL rule names a command of a module that goes away, so one that was kept does not go away. */
 int ValkeyModule_OnUnload(ValkeyModuleCtx *ctx) {
+    if (!kept) {
+        emq_words_drop();
+        emq_lines_unload();
+        return VALKEYMODULE_OK;
+    }
     ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_WARNING, "emq cannot be unloaded; restart the server without it");
     return VALKEYMODULE_ERR;
 }

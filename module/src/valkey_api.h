@@ -142,6 +142,7 @@
     X(VALKEYMODULE_EVENT_FLUSHDB, 2, V7_2) \
     X(VALKEYMODULE_EVENT_LOADING, 3, V7_2) \
     X(VALKEYMODULE_EVENT_CRON_LOOP, 8, V7_2) \
+    X(VALKEYMODULE_EVENT_MODULE_CHANGE, 9, V7_2) \
     X(VALKEYMODULE_EVENT_SWAPDB, 11, V7_2) \
     X(VALKEYMODULE_EVENT_CONFIG, 16, V7_2) \
     X(VALKEYMODULE_EVENT_REPLROLECHANGED_NOW_PRIMARY, 0, V7_2) \
@@ -150,6 +151,7 @@
     X(VALKEYMODULE_SUBEVENT_FLUSHDB_END, 1, V7_2) \
     X(VALKEYMODULE_SUBEVENT_LOADING_ENDED, 3, V7_2) \
     X(VALKEYMODULE_SUBEVENT_LOADING_FAILED, 4, V7_2) \
+    X(VALKEYMODULE_SUBEVENT_MODULE_LOADED, 0, V7_2) \
     X(VALKEYMODULE_SUBEVENT_CONFIG_CHANGE, 0, V7_2)
 
 /* X(name, result, arguments, first server version, REQUIRED or OPTIONAL)
@@ -246,6 +248,7 @@
     X(StopTimer, int, (ValkeyModuleCtx *ctx, uint64_t timer, void **data), V7_2, REQUIRED) \
     /* dictionaries */ \
     X(CreateDict, ValkeyModuleDict *, (ValkeyModuleCtx *ctx), V7_2, REQUIRED) \
+    X(FreeDict, void, (ValkeyModuleCtx *ctx, ValkeyModuleDict *dict), V7_2, REQUIRED) \
     X(DictSetC, int, (ValkeyModuleDict *dict, void *key, size_t length, void *value), V7_2, REQUIRED) \
     X(DictGetC, void *, (ValkeyModuleDict *dict, void *key, size_t length, int *missing), V7_2, REQUIRED) \
     X(DictDelC, int, (ValkeyModuleDict *dict, void *key, size_t length, void *old), V7_2, REQUIRED) \
@@ -364,6 +367,7 @@ typedef struct ValkeyModuleEvent {
 #define ValkeyModuleEvent_FlushDB ((ValkeyModuleEvent){VALKEYMODULE_EVENT_FLUSHDB, 1})
 #define ValkeyModuleEvent_Loading ((ValkeyModuleEvent){VALKEYMODULE_EVENT_LOADING, 1})
 #define ValkeyModuleEvent_CronLoop ((ValkeyModuleEvent){VALKEYMODULE_EVENT_CRON_LOOP, 1})
+#define ValkeyModuleEvent_ModuleChange ((ValkeyModuleEvent){VALKEYMODULE_EVENT_MODULE_CHANGE, 1})
 #define ValkeyModuleEvent_SwapDB ((ValkeyModuleEvent){VALKEYMODULE_EVENT_SWAPDB, 1})
 #define ValkeyModuleEvent_Config ((ValkeyModuleEvent){VALKEYMODULE_EVENT_CONFIG, 1})
 
@@ -378,6 +382,12 @@ typedef struct ValkeyModuleSwapDbInfo {
     int32_t dbnum_first;
     int32_t dbnum_second;
 } ValkeyModuleSwapDbInfo;
+
+typedef struct ValkeyModuleModuleChange {
+    uint64_t version;
+    const char *module_name;
+    int32_t module_version;
+} ValkeyModuleModuleChange;
 
 typedef struct ValkeyModuleConfigChange {
     uint64_t version;

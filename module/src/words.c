@@ -25,6 +25,11 @@ void emq_words_make(void) {
     for (int i = 0; i < EMQ_WORDS; i++) emq_words[i] = make(&words[i]);
 }
 
+void emq_words_drop(void) {
+    for (int i = 0; i < EMQ_FIELDS; i++) ValkeyModule_FreeString(NULL, emq_fields[i]);
+    for (int i = 0; i < EMQ_WORDS; i++) ValkeyModule_FreeString(NULL, emq_words[i]);
+}
+
 bool emq_word_is(emq_word_id word, const char *text, size_t length) {
     return length == words[word].length && memcmp(text, words[word].text, length) == 0;
 }

@@ -64,5 +64,6 @@ extern ValkeyModuleString *emq_words[EMQ_WORDS];
 bool emq_word_is(emq_word_id word, const char *text, size_t length);
 
 void emq_words_make(void);
+void emq_words_drop(void);
 
 #endif
