@@ -44,11 +44,16 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def image(engine: docker.DockerClient, version: str) -> str:
+def base(version: str) -> str:
+    """The name of an image with that Valkey and without the module."""
+    return os.environ.get("EMQ_BASE_IMAGE", "valkey/valkey:{version}").format(version=version)
+
+
+@pytest.fixture(scope="session")
+def image(engine: docker.DockerClient, version: str, base: str) -> str:
     """The name of the image on a base with that Valkey. It stays in the engine, so that the next build is short."""
     from testcontainers.core.image import DockerImage
 
-    base = os.environ.get("EMQ_BASE_IMAGE", "valkey/valkey:{version}").format(version=version)
     built = DockerImage(
         path=ROOT,
         dockerfile_path="docker/Dockerfile",
