@@ -50,6 +50,11 @@ class Session:
         return None if "path" in self._settings else str(self._settings.get("host", "localhost"))
 
     @property
+    def user(self) -> str:
+        """The name that it logs in with."""
+        return str(self._settings.get("username") or "default")
+
+    @property
     def address(self) -> str:
         """What to call the node in a message: `host:port`, or the path of its socket."""
         if self.host is None:

@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "conformance": "emq_native.conformance.command:conformance",
     "dead": "emq_native.cli.jobs:dead",
     "demo": "emq_native.cli.local:demo",
+    "doctor": "emq_native.cli.doctor:doctor",
     "fence": "emq_native.cli.fence:fence",
     "jobs": "emq_native.cli.jobs:jobs",
     "load": "emq_native.cli.node:load",
