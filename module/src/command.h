@@ -108,6 +108,7 @@ typedef enum emq_number {
     EMQ_N_PROMOTE,
     EMQ_N_REAP,
     EMQ_N_SETTLE,
+    EMQ_NUMBERS
 } emq_number;
 
 typedef struct emq_word {

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The command table, and what the server is told from it. */
+ * The command table, and its registration. */
 #include "command.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "args.h"
 #include "call.h"
+#include "docs.h"
 #include "stats.h"
 #include "transitions.h"
-
-#define SINCE "0.1.0"
 
 /* ACL categories: of all commands, and of those that a role needs. */
 static const struct category {
@@ -249,7 +247,7 @@ static const emq_command commands[EMQ_COMMAND_COUNT] =
     VERB(capabilities, "tra.capabilities", ANYBODY), .flags = EMQ_FAST, .queue = EMQ_NO_QUEUE,
         .words = {MANY(EMQ_WORD_BYTES, "name")},
         .summary = "The verbs that are served, with their revisions; or 1 or 0 for each name given.",
-        .complexity = "O(N) with N verbs"},
+        .complexity = "O(N) with N verbs, or O(M*N) with M names given"},
 /* clang-format on */
 }
 ;
@@ -268,130 +266,6 @@ static int (*const runners[EMQ_COMMAND_COUNT])(ValkeyModuleCtx *, ValkeyModuleSt
 
 const emq_command *emq_commands_at(size_t i) {
     return i < EMQ_COMMAND_COUNT ? &commands[i] : NULL;
-}
-
-/* Arguments as COMMAND DOCS shows them: the queue and the words, then the words of one member; zeroed entries end both. */
-typedef struct documented {
-    ValkeyModuleCommandArg args[EMQ_WORDS_MAX + 2];
-    ValkeyModuleCommandArg member[EMQ_WORDS_MAX + 1];
-} documented;
-
-static const ValkeyModuleCommandArg when_args[] = {
-    {.name = "in", .type = VALKEYMODULE_ARG_TYPE_INTEGER, .key_spec_index = -1, .token = "IN"},
-    {.name = "at", .type = VALKEYMODULE_ARG_TYPE_INTEGER, .key_spec_index = -1, .token = "AT"},
-    {.name = NULL},
-};
-
-static const ValkeyModuleCommandArg source_args[] = {
-    {.name = "flat", .type = VALKEYMODULE_ARG_TYPE_PURE_TOKEN, .key_spec_index = -1, .token = "FLAT"},
-    {.name = "lanes", .type = VALKEYMODULE_ARG_TYPE_PURE_TOKEN, .key_spec_index = -1, .token = "LANES"},
-    {.name = NULL},
-};
-
-#define PLAIN(text) \
-    { .name = text, .type = VALKEYMODULE_ARG_TYPE_STRING, .key_spec_index = -1 }
-#define AMOUNT(text) \
-    { .name = text, .type = VALKEYMODULE_ARG_TYPE_INTEGER, .key_spec_index = -1 }
-
-static const ValkeyModuleCommandArg complete_args[] = {PLAIN("id"), PLAIN("token"), {.name = NULL}};
-static const ValkeyModuleCommandArg result_args[] = {PLAIN("id"), PLAIN("token"), PLAIN("result"), {.name = NULL}};
-static const ValkeyModuleCommandArg retry_args[] = {PLAIN("id"),   PLAIN("token"), AMOUNT("delay"),
-                                                    AMOUNT("max"), PLAIN("error"), {.name = NULL}};
-static const ValkeyModuleCommandArg delay_args[] = {
-    PLAIN("id"),
-    PLAIN("token"),
-    {.name = "when", .type = VALKEYMODULE_ARG_TYPE_ONEOF, .key_spec_index = -1, .subargs = when_args},
-    {.name = NULL},
-};
-
-#define ENDING(text, keyword, words) \
-    { .name = text, .type = VALKEYMODULE_ARG_TYPE_BLOCK, .key_spec_index = -1, .token = keyword, .subargs = words }
-
-static const ValkeyModuleCommandArg ending_args[] = {
-    ENDING("complete", "COMPLETE", complete_args),
-    ENDING("with-result", "RESULT", result_args),
-    ENDING("retry", "RETRY", retry_args),
-    ENDING("delay", "DELAY", delay_args),
-    {.name = NULL},
-};
-
-static const ValkeyModuleCommandArg settle_args[] = {
-    AMOUNT("count"),
-    {.name = "ending",
-     .type = VALKEYMODULE_ARG_TYPE_ONEOF,
-     .key_spec_index = -1,
-     .flags = VALKEYMODULE_CMD_ARG_MULTIPLE,
-     .subargs = ending_args},
-    {.name = NULL},
-};
-
-static ValkeyModuleCommandArg document_word(const emq_word *word) {
-    ValkeyModuleCommandArg arg = {.name = word->name, .type = VALKEYMODULE_ARG_TYPE_STRING, .key_spec_index = -1, .token = word->keyword};
-    switch (word->kind) {
-    case EMQ_WORD_NUMBER: arg.type = VALKEYMODULE_ARG_TYPE_INTEGER; break;
-    case EMQ_WORD_FLAG: arg.type = VALKEYMODULE_ARG_TYPE_PURE_TOKEN; break;
-    case EMQ_WORD_WHEN:
-        arg.type = VALKEYMODULE_ARG_TYPE_ONEOF;
-        arg.subargs = when_args;
-        break;
-    case EMQ_WORD_FROM:
-        arg.type = VALKEYMODULE_ARG_TYPE_ONEOF;
-        arg.flags = VALKEYMODULE_CMD_ARG_MULTIPLE;
-        arg.subargs = source_args;
-        break;
-    case EMQ_WORD_ENDINGS:
-        arg.type = VALKEYMODULE_ARG_TYPE_BLOCK;
-        arg.subargs = settle_args;
-        break;
-    default: break;
-    }
-    if (word->presence == EMQ_OPTIONAL) arg.flags |= VALKEYMODULE_CMD_ARG_OPTIONAL;
-    return arg;
-}
-
-static void document(const emq_command *command, documented *docs) {
-    ValkeyModuleCommandArg *arg = docs->args, *member = docs->member;
-    if (command->queue != EMQ_NO_QUEUE) {
-        int flags = command->queue == EMQ_QUEUE_OPTIONAL ? VALKEYMODULE_CMD_ARG_OPTIONAL : VALKEYMODULE_CMD_ARG_NONE;
-        *arg++ = (ValkeyModuleCommandArg){.name = "queue", .type = VALKEYMODULE_ARG_TYPE_KEY, .flags = flags};
-    }
-    for (const emq_word *word = command->words; word->kind != EMQ_WORD_END; word++) {
-        if (word->presence == EMQ_MANY) {
-            *member++ = document_word(word);
-        } else {
-            *arg++ = document_word(word);
-        }
-    }
-    int flags = VALKEYMODULE_CMD_ARG_MULTIPLE | (command->flags & EMQ_CAPPED ? 0 : VALKEYMODULE_CMD_ARG_OPTIONAL);
-    if (member == docs->member + 1) {
-        *arg = docs->member[0];
-        arg->flags = flags;
-    } else if (member > docs->member) {
-        *arg = (ValkeyModuleCommandArg){
-            .name = "member", .type = VALKEYMODULE_ARG_TYPE_BLOCK, .key_spec_index = -1, .flags = flags, .subargs = docs->member};
-    }
-}
-
-static bool describe(ValkeyModuleCommand *registered, const emq_command *command) {
-    documented docs = {.args = {{.name = NULL}}};
-    document(command, &docs);
-    /* The queue key itself never exists: the command has no access to its content, only rights over the queue. */
-    uint64_t rights = command->flags & EMQ_WRITES ? VALKEYMODULE_CMD_KEY_RW | VALKEYMODULE_CMD_KEY_ACCESS | VALKEYMODULE_CMD_KEY_UPDATE
-                                                  : VALKEYMODULE_CMD_KEY_RO | VALKEYMODULE_CMD_KEY_ACCESS;
-    ValkeyModuleCommandKeySpec keys[] = {
-        {.flags = rights, .begin_search_type = VALKEYMODULE_KSPEC_BS_INDEX, .bs.index.pos = 1},
-        {.begin_search_type = VALKEYMODULE_KSPEC_BS_INVALID},
-    };
-    ValkeyModuleCommandInfo info = {
-        .version = VALKEYMODULE_COMMAND_INFO_VERSION,
-        .summary = command->summary,
-        .complexity = command->complexity,
-        .since = SINCE,
-        .arity = emq_args_arity(command),
-        .key_specs = command->queue == EMQ_NO_QUEUE ? NULL : keys,
-        .args = docs.args[0].name ? docs.args : NULL,
-    };
-    return ValkeyModule_SetCommandInfo(registered, &info) == VALKEYMODULE_OK;
 }
 
 /* Categories of the server by what the command does, ours by who needs it. */
@@ -416,7 +290,7 @@ static bool create(ValkeyModuleCtx *ctx, emq_command_index verb) {
 
     if (ValkeyModule_CreateCommand(ctx, command->name, runners[verb], flags, first, first, first) != VALKEYMODULE_OK) return false;
     ValkeyModuleCommand *registered = ValkeyModule_GetCommand(ctx, command->name);
-    return registered && describe(registered, command) && categorize(registered, command);
+    return registered && emq_describe(registered, command) && categorize(registered, command);
 }
 
 bool emq_commands_register(ValkeyModuleCtx *ctx) {
