@@ -16,13 +16,14 @@ C     := $(wildcard module/src/*.[ch] module/tests/*.[ch])
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test storm containers soak lint lint-python lint-c format clean distclean need
+.PHONY: help demo test docs storm containers soak lint lint-python lint-c format clean distclean need
 
 help:
 	@echo 'make demo                      build all, start a Valkey with the module and push real work through it'
 	@echo 'make demo EXECUTOR=scripted    the same by Lua scripts, on a server without the module'
 	@echo 'make test                      C unit tests, fuzz replay and every pytest that needs no container engine'
 	@echo 'make test ARGS="-k claim"      the same, with arguments for pytest'
+	@echo 'make docs                      the reference of the commands, then the documentation as a site in build/site'
 	@echo 'make storm                     10,000 jobs while workers and the server are killed all the time, on both executors'
 	@echo 'make containers                tests of the container image (needs a container engine)'
 	@echo 'make soak SECONDS=600          random walks of both executors beside the model; SEED=N repeats one'
@@ -37,6 +38,10 @@ demo: $(VENV)/.server
 test: $(VENV)/.dev
 	$(MAKE) -C module unit fuzz
 	$(BIN)/python -m pytest tests --ignore=tests/containers $(ARGS)
+
+docs: $(VENV)/.dev
+	$(BIN)/python docs/commands.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 storm: $(VENV)/.dev
 	$(BIN)/python -m tests.storm.storm --executor native $(ARGS)
@@ -79,7 +84,7 @@ $(VENV)/.server: $(BIN)/python $(BUILT) | need
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/python $(BUILT) | need
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[server,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[server,dev,docs]'
 	@touch $@ $(VENV)/.server
 
 $(BIN)/python: | need

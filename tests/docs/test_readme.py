@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -9,17 +10,24 @@ from pathlib import Path
 
 import pytest
 import redis
+from tests.docs.pages import ROOT, URL, blocks, named
+from tests.docs.reader import Reader, free_port, until_it_serves
 
 import emq_native
 from emq_native.server import Server
 
-ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-URL = "redis://127.0.0.1:6379"
-
-
-def blocks(language: str, page: str = README) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+BLOCKS = named(
+    "README.md",
+    {
+        "task": "def hello",
+        "shell": "pip install",
+        "on your server": "loadmodule",
+        "in use": "StaleToken",
+        "in CI": "emq-native conformance",
+    },
+)
+EXAMPLE = BLOCKS["in use"].text
 
 
 @pytest.fixture
@@ -30,10 +38,9 @@ def url() -> Iterator[str]:
 
 
 def test_the_python_side_runs(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    [example, _] = blocks("python")
-    assert URL in example
+    assert URL in EXAMPLE
     names: dict[str, object] = {}
-    exec(compile(example.replace(URL, url), "README.md", "exec"), names)
+    exec(compile(EXAMPLE.replace(URL, url), "README.md", "exec"), names)
     printed = capsys.readouterr().out
     assert "EMQSTALE complete token mismatch" in printed
     assert "completed=1" in printed
@@ -43,8 +50,7 @@ def test_the_python_side_runs(url: str, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_the_other_side_does_the_same(url: str) -> None:
-    [example, _] = blocks("python")
-    said = re.findall(r"# ((?:EMQ\.).*)$", example, re.MULTILINE)
+    said = re.findall(r"# ((?:EMQ\.).*)$", EXAMPLE, re.MULTILINE)
     assert len(said) == 11
     refusals = []
     with redis.Redis.from_url(url, decode_responses=True) as client:
@@ -58,28 +64,33 @@ def test_the_other_side_does_the_same(url: str) -> None:
         assert client.execute_command("EMQ.STATE", "emq:{orders}", "JOB0EEMl9I7Qw5") == "scheduled"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/workers.md"])
-def test_the_tasks_are_worked_on(page: str, url: str) -> None:
-    shown = blocks("python", (ROOT / page).read_text())
-    [example] = [block for block in shown if "App(" in block]
-    names: dict[str, object] = {"__name__": "shop"}
-    exec(compile(example.replace(URL, url), page, "exec"), names)
-    app, resize = names["app"], names["resize"]
-    assert isinstance(app, emq_native.App)
-    assert isinstance(resize, emq_native.Task)
+def test_its_ten_lines_are_those_of_the_quickstart() -> None:
+    for name in ("task", "shell"):
+        assert BLOCKS[name].text in [block.text for block in blocks("docs/quickstart.md")]
+
+
+def test_a_server_of_ones_own_gets_the_module_and_is_checked(tmp_path: Path) -> None:
+    reader = Reader(Server(port=free_port()), tmp_path)
+    (tmp_path / "module").symlink_to(ROOT / "module")
+    (tmp_path / "valkey.conf").write_text(f'bind 127.0.0.1\nport {reader.server.port}\nsave ""\n')
+    (tmp_path / "bin" / "valkey-server").write_text(f'#!/bin/sh\nexec {shlex.quote(reader.server.binary)} "$@"\n')
+    (tmp_path / "bin" / "valkey-server").chmod(0o755)
+    make, load, start, claim = BLOCKS["on your server"].text.splitlines()
     try:
-        resize.enqueue("cat.png", width=200)
-        worker = app.worker(burst=True)
-        worker.run()
-        assert worker.stats.completed == 1
+        for line in (make, load, start):
+            reader.shell(line)
+        until_it_serves(reader.server)
+        reader.shell(claim)
+
+        reader.shell(
+            BLOCKS["in CI"].text.replace("conformance --url", "conformance --only C010 --only C030-C033 --url")
+        )
+
+        assert "<testsuite" in (tmp_path / "conformance.xml").read_text()
     finally:
-        app.close()
-
-
-def test_every_link_leads_somewhere() -> None:
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")]:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+        with reader.server.client() as client, contextlib.suppress(redis.ConnectionError):
+            client.shutdown(nosave=True)
+        reader.close()
 
 
 def test_every_make_target_that_is_shown_exists() -> None:

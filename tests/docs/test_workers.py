@@ -13,31 +13,32 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.docs.pages import ROOT, URL, named
 
 import emq_native
 from emq_native import App, Pump, Worker, provision
 from emq_native.executors import NATIVE, SCRIPTED, Executor
 from emq_native.server import Server
 
-PAGE = (Path(__file__).parents[2] / "docs" / "workers.md").read_text()
-URL = "redis://127.0.0.1:6379"
+PAGE = (ROOT / "docs" / "workers.md").read_text()
+BLOCKS = named(
+    "docs/workers.md",
+    {
+        "tasks": "def resize",
+        "sending": "from shop import resize",
+        "charges": "def charge",
+        "running": "--burst",
+        "watching": "emq-native queues",
+        "worker": "Worker(",
+        "pump": "Pump(",
+        "test": "emq_work",
+    },
+)
 EMQ = [sys.executable, "-m", "emq_native"]
 
 
-def blocks(language: str) -> list[str]:
-    return [
-        block for at, block in re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE) if at == language
-    ]
-
-
-def snippet(mark: str) -> str:
-    [found] = [block for block in blocks("python") if mark in block]
-    return found
-
-
-def lines(mark: str) -> list[str]:
-    [found] = [block for block in blocks("") if mark in block]
-    return [line.split("#")[0].strip() for line in found.splitlines()]
+def lines(name: str) -> list[str]:
+    return [line.split("#")[0].strip() for line in BLOCKS[name].text.splitlines()]
 
 
 def rights(executor: Executor, user: str) -> list[str]:
@@ -58,7 +59,7 @@ def node(request: pytest.FixtureRequest) -> Iterator[tuple[Server, Executor]]:
 def run(node: tuple[Server, Executor], tmp_path: Path) -> Callable[..., str]:
     """Runs a command beside shop.py and returns what it prints."""
     url = node[0].url
-    (tmp_path / "shop.py").write_text((snippet("def resize") + snippet("def charge")).replace(URL, url))
+    (tmp_path / "shop.py").write_text((BLOCKS["tasks"].text + BLOCKS["charges"].text).replace(URL, url))
     environment = os.environ | {"EMQ_URL": url, "PYTHONPATH": str(tmp_path)}
 
     def call(*command: str) -> str:
@@ -71,22 +72,22 @@ def run(node: tuple[Server, Executor], tmp_path: Path) -> Callable[..., str]:
 
 def test_tasks_are_sent_and_worked_on(run: Callable[..., str], tmp_path: Path) -> None:
     send = "import shop; shop.charge.enqueue('ada', 500); shop.resize.enqueue('', width=1)"
-    run(sys.executable, "-c", snippet("from shop import resize") + send)
-    [burst] = [line for line in lines("--burst") if "--burst" in line]
+    run(sys.executable, "-c", BLOCKS["sending"].text + send)
+    [burst] = [line for line in lines("running") if "--burst" in line]
 
     assert "resized cat.png to 200" in run(*EMQ, *burst.split()[1:])
 
     assert sqlite3.connect(tmp_path / "charges.db").execute("SELECT token, cents FROM charges").fetchall() == [(1, 500)]
     assert "no path" in run(*EMQ, "dead", "ls", "default")
-    for line in lines("emq-native queues"):
+    for line in lines("watching"):
         if not line.startswith("export"):
             run(*EMQ, *line.split()[1:], *(["--count", "1"] if line.endswith("top") else []))
     assert run(*EMQ, "dead", "ls", "default", "--json").strip() == "[]"
 
 
-@pytest.mark.parametrize("line", lines("--burst"))
+@pytest.mark.parametrize("line", lines("running"))
 def test_every_way_to_run_a_worker_is_understood(line: str, run: Callable[..., str]) -> None:
-    run(sys.executable, "-c", snippet("from shop import resize"))
+    run(sys.executable, "-c", BLOCKS["sending"].text)
 
     run(*EMQ, *line.split()[1:], *([] if "--burst" in line else ["--burst"]))
 
@@ -94,7 +95,7 @@ def test_every_way_to_run_a_worker_is_understood(line: str, run: Callable[..., s
 def test_an_overtaken_run_books_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"app": App()}
-    exec(compile(snippet("def charge"), "workers.md", "exec"), names)
+    exec(compile(BLOCKS["charges"].text, "workers.md", "exec"), names)
     with sqlite3.connect("charges.db") as ledger:
         ledger.execute("CREATE TABLE charges (job PRIMARY KEY, token, cents)")
         for token, cents in ((2, 700), (1, 500)):
@@ -103,19 +104,19 @@ def test_an_overtaken_run_books_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_picture_is_resized(run: Callable[..., str], tmp_path: Path) -> None:
-    (tmp_path / "test_shop.py").write_text(snippet("emq_work"))
+    (tmp_path / "test_shop.py").write_text(BLOCKS["test"].text)
 
     assert "1 passed" in run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_shop.py")
 
 
-@pytest.mark.parametrize(("mark", "kind"), [("Worker(", Worker), ("Pump(", Pump)])
+@pytest.mark.parametrize(("name", "kind"), [("worker", Worker), ("pump", Pump)])
 def test_it_works_without_tasks(
-    mark: str, kind: type, node: tuple[Server, Executor], monkeypatch: pytest.MonkeyPatch
+    name: str, kind: type, node: tuple[Server, Executor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[object] = []
     monkeypatch.setattr(kind, "run", lambda made: started.append(made))
 
-    exec(compile(snippet(mark).replace(URL, node[0].url), "workers.md", "exec"), {})
+    exec(compile(BLOCKS[name].text.replace(URL, node[0].url), "workers.md", "exec"), {})
 
     [made] = started
     assert isinstance(made, kind)
