@@ -24,6 +24,8 @@ ADOPTED = {
     "bench/README.md": "figures.md",
 }
 FENCED = re.compile(r"(^```.*?^```)", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^((?!\||- |\d\. |  |#)\S.*)\n(?=\||- |1\. )", re.MULTILINE)
+"""The last line of a paragraph before a table or a list, which Python's Markdown wants apart."""
 CODE = re.compile(r"(^```.*?^```|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
@@ -48,7 +50,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return text if os.path.exists(ROOT / path) else link[0]
 
     parts = [part if part.startswith("```") else LINK.sub(follow, part) for part in FENCED.split(markdown)]
-    return "".join(part if part.startswith("`") else apart(part) for part in CODE.split("".join(parts)))
+    parts = [part if part.startswith("`") else apart(part) for part in CODE.split("".join(parts))]
+    parts = [part if part.startswith("```") else BLOCK.sub(r"\1\n\n", part) for part in FENCED.split("".join(parts))]
+    return "".join(parts)
 
 
 def apart(markdown: str) -> str:
