@@ -99,10 +99,10 @@ def syntax(argument: Mapping[str, Any]) -> str:
         inner = (" | " if kind == "oneof" else " ").join(syntax(part) for part in argument["arguments"])
         inner = f"<{inner}>" if kind == "oneof" else inner
     else:
-        inner = argument["name"]
+        inner = argument.get("display_text", argument["name"])
     word = f"{argument['token']} {inner}" if "token" in argument and kind != "pure-token" else inner
     if "multiple" in flags:
-        word = f"{word} [{inner} ...]"
+        word = f"{word} [{inner} ...]" if len(inner) < WIDE / 2 else f"{word} ..."
     return f"[{word}]" if "optional" in flags else word
 
 
@@ -194,7 +194,7 @@ def entry(verb: Command, page: str, rows: Mapping[str, list[str]], family: tuple
     _, reply, _, keys, effects = (cell.replace("8.8", "those of its steps") for cell in rows[verb.short])
     words = " ".join([verb.name.upper(), *map(syntax, verb.arguments)])
     if len(words) > WIDE:
-        words = re.sub(r" (?=\[[A-Z])", "\n    ", words).replace("> [<", ">\n        [<")
+        words = re.sub(r" (?=\[[A-Z])|(?<=SETTLE count) | (?=\| [A-Z]+ id)", "\n    ", words)
     yield f"### {verb.name.upper()}\n"
     yield f"```text\n{words}\n```\n"
     yield f"{verb.docs['summary']}\n"
