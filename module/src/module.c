@@ -60,6 +60,22 @@ static void on_module(ValkeyModuleCtx *ctx, ValkeyModuleEvent event, uint64_t su
     if (subevent == VALKEYMODULE_SUBEVENT_MODULE_LOADED && strcmp(change->module_name, EMQ_MODULE_NAME) == 0) kept = true;
 }
 
+static bool set_up(ValkeyModuleCtx *ctx) {
+    ValkeyModule_SetModuleOptions(ctx, OPTIONS);
+    emq_words_make();
+    emq_fence_load(ctx);
+    emq_lines_load();
+    return emq_commands_register(ctx) && emq_waiters_load(ctx) && emq_bridge_load(ctx) && emq_warnings_load(ctx) &&
+           ValkeyModule_RegisterInfoFunc(ctx, emq_about_info) == VALKEYMODULE_OK &&
+           ValkeyModule_SubscribeToServerEvent(ctx, ValkeyModuleEvent_ModuleChange, on_module) == VALKEYMODULE_OK;
+}
+
+/* Gives back what was set up, of a module that has served nobody; what was registered, the server takes back itself. */
+static void tear_down(void) {
+    emq_words_drop();
+    emq_lines_unload();
+}
+
 int ValkeyModule_OnLoad(ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int argc) {
     if (!emq_api_init(ctx, EMQ_MODULE_NAME, EMQ_MODULE_VERSION_NUMBER) || !server_is_known(ctx)) return VALKEYMODULE_ERR;
     if (argc > 0) {
@@ -67,13 +83,10 @@ int ValkeyModule_OnLoad(ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int arg
         return VALKEYMODULE_ERR;
     }
     if (!server_has_effects(ctx)) return VALKEYMODULE_ERR;
-    ValkeyModule_SetModuleOptions(ctx, OPTIONS);
-    emq_words_make();
-    emq_fence_load(ctx);
-    emq_lines_load();
-    if (!emq_commands_register(ctx) || !emq_waiters_load(ctx) || !emq_bridge_load(ctx) || !emq_warnings_load(ctx)) return VALKEYMODULE_ERR;
-    if (ValkeyModule_RegisterInfoFunc(ctx, emq_about_info) != VALKEYMODULE_OK) return VALKEYMODULE_ERR;
-    if (ValkeyModule_SubscribeToServerEvent(ctx, ValkeyModuleEvent_ModuleChange, on_module) != VALKEYMODULE_OK) return VALKEYMODULE_ERR;
+    if (!set_up(ctx)) {
+        tear_down();
+        return VALKEYMODULE_ERR;
+    }
     ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_NOTICE, "emq " EMQ_MODULE_VERSION " serves " EMQ_IDENTITY);
     return VALKEYMODULE_OK;
 }
@@ -81,8 +94,7 @@ int ValkeyModule_OnLoad(ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int arg
 /* Some servers abort when an ACL rule names a command of a module that goes away, so one that was kept does not go away. */
 int ValkeyModule_OnUnload(ValkeyModuleCtx *ctx) {
     if (!kept) {
-        emq_words_drop();
-        emq_lines_unload();
+        tear_down();
         return VALKEYMODULE_OK;
     }
     ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_WARNING, "emq cannot be unloaded; restart the server without it");
