@@ -25,7 +25,9 @@ __all__ = ["QUEUE", "Canary", "NoWake"]
 QUEUE: Final = "emq-native.canary"
 PAYLOAD: Final = b"emq-native metrics measures how soon a waiting worker is woken"
 LEASE_MS: Final = 10_000
-WAIT_MS: Final = 2_000
+WAIT_MS: Final = 4_000
+"""Less than the five seconds after which a connection gives up on an answer."""
+
 HEAD_SECONDS: Final = 0.05
 """The waiting client sends so long before the other one, so that the server has it among those that wait."""
 

@@ -22,7 +22,7 @@ from emq_native.fence import IDENTITIES, fence_key
 from emq_native.keys import Keys
 from emq_native.overview import QUEUE_KEYS, job_id_of, queue_of
 from emq_native.session import Session, is_clustered
-from emq_native.topology import primaries
+from emq_native.topology import Primary, primaries
 from emq_native.transitions import Transition
 from emq_native.values import Counts
 
@@ -101,10 +101,10 @@ def fence_state(answer: Any) -> str:
 class Node:
     """One node, over a connection that is kept. Each method raises Unavailable or PermissionDenied when it is lost."""
 
-    def __init__(self, session: Session, *, cluster: bool, slots: tuple[tuple[int, int], ...] | None = None) -> None:
+    def __init__(self, session: Session) -> None:
         self.session = session
-        self.cluster = cluster
-        self.slots = slots
+        self.primary: Primary | None = None
+        """What the cluster says of it, None outside one."""
         self.now_ms = 0
         self._executor: Executor = NATIVE
 
@@ -112,6 +112,11 @@ class Node:
     def address(self) -> str:
         """host:port, or the path of a socket."""
         return self.session.address
+
+    @property
+    def cluster(self) -> bool:
+        """Whether it is one of a cluster."""
+        return self.primary is not None
 
     def about(self) -> About:
         """Look at the node; learns its clock and its executor for what is asked next."""
@@ -131,8 +136,7 @@ class Node:
 
     def owns(self, name: str) -> bool:
         """Whether a queue is served here; outside cluster mode each is."""
-        slot = Keys(name).slot
-        return self.slots is None or any(first <= slot <= last for first, last in self.slots)
+        return self.primary is None or self.primary.serves(Keys(name).slot)
 
     def queues(self, names: Sequence[str], lanes: int) -> Iterator[tuple[str, Reading | EmqError]]:
         """Look at queues, after `about`; lanes: most groups to list of each. Yields name and Reading or refusal."""
@@ -291,12 +295,12 @@ class Fleet:
         if self._cluster is None:
             self._cluster = is_clustered(self._seed)
         if not self._cluster:
-            return [self._nodes.setdefault(self.address, Node(self._seed, cluster=False))]
+            return [self._nodes.setdefault(self.address, Node(self._seed))]
         found: dict[str, Node] = {}
         for primary in primaries(self._topology()):
             session = self._seed.at(primary.host, primary.port)
-            node = self._nodes.get(session.address) or Node(session, cluster=True)
-            node.slots = primary.slots
+            node = self._nodes.get(session.address) or Node(session)
+            node.primary = primary
             found[session.address] = node
         for address, node in self._nodes.items():
             if address not in found:

@@ -10,15 +10,11 @@ __all__ = ["Primary", "primaries"]
 
 @dataclass(frozen=True, slots=True)
 class Primary:
-    """A primary. host: "" for the address by which the answering node was reached; slots: ranges, both ends included.
-
-    failed: the cluster takes it for down.
-    """
+    """A primary. host: "" for the address by which the node that answered was reached; slots: ranges, ends included."""
 
     host: str
     port: int
     slots: tuple[tuple[int, int], ...]
-    failed: bool = False
 
     def serves(self, slot: int) -> bool:
         """Whether a slot is its own."""
@@ -26,14 +22,14 @@ class Primary:
 
 
 def primaries(reply: bytes) -> Iterator[Primary]:
-    """The primaries in the reply to CLUSTER NODES, also those without slots."""
+    """The primaries in the reply to CLUSTER NODES that have an address, also those without slots."""
     for line in reply.decode("utf-8", "replace").splitlines():
         fields = line.split()
         flags = fields[2].split(",") if len(fields) > 2 else []
-        if "master" not in flags:
+        if "master" not in flags or "noaddr" in flags:
             continue
         endpoint, _, names = fields[1].partition(",")
         host, _, port = endpoint.partition("@")[0].rpartition(":")
         words = (word.partition("-") for word in fields[8:] if not word.startswith("["))
         slots = tuple((int(first), int(last or first)) for first, _, last in words)
-        yield Primary(host or names.partition(",")[0], int(port), slots, "fail" in flags)
+        yield Primary(host or names.partition(",")[0], int(port), slots)

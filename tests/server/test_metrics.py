@@ -366,6 +366,7 @@ def test_a_user_who_may_not_walk_is_told_to_name_queues() -> None:
 def test_looking_changes_nothing(server: Server, queue: Queue, client: redis.Redis) -> None:
     queue.enqueue(b"x", group="g")
     before = client.execute_command("DEBUG", "DIGEST"), client.info("replication")["master_repl_offset"]
+    assert before[1] > 0
     scrape(server.url)
     assert (client.execute_command("DEBUG", "DIGEST"), client.info("replication")["master_repl_offset"]) == before
 
@@ -420,14 +421,11 @@ def test_a_page_has_each_family_once_with_its_type_and_help(native_server: OwnSe
 
 def test_the_wake_of_a_waiting_client_is_measured_and_nothing_is_left(native_server: OwnServer) -> None:
     registry = CollectorRegistry()
-    told: list[str] = []
-    probe = WakeProbe(native_server.server.url, registry, interval=0.01, report=told.append)
+    probe = WakeProbe(native_server.server.url, registry, interval=0.01)
     probe.start()
     until(lambda: (Scrape(registry)("emq_wake_latency_seconds_count") or 0) >= 3, "three measurements")
-    assert Scrape(registry)("emq_wake_probe_failures_total") == 0
     assert scrape(native_server.server.url).labels("emq_jobs", "queue") == []
     probe.stop()
-    assert told == []
     with native_server.server.client() as client:
         assert client.keys("emq:{emq-native.canary}*") == []
 
