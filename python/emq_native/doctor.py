@@ -18,7 +18,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from emq_native.conformance.audit import FIXED
-from emq_native.errors import EmqError, Unavailable
+from emq_native.errors import EmqError, PermissionDenied, Redirected, Unavailable
 from emq_native.executors import NATIVE, SCRIPTED, Executor
 from emq_native.fence import fence_key
 from emq_native.findings import Facts, Finding, Rights, Verdict, judge
@@ -46,7 +46,6 @@ SETTINGS: Final = (
     "maxclients",
 )
 QUEUES: Final = 1000
-LANES: Final = 100
 CLOCK_READINGS: Final = 5
 
 ABOUT: Final = ("emq.version", "tra.capabilities")
@@ -129,9 +128,11 @@ class Visit:
         names, strays, walked = self._walk()
         readings: list[Reading] = []
         unread: list[tuple[str, str]] = []
-        for name, found in self.node.queues(names[:QUEUES], LANES):
+        for name, found in self.node.queues(names[:QUEUES], lanes=0):
             if isinstance(found, Reading):
                 readings.append(found)
+            elif isinstance(found, (PermissionDenied, Redirected)):
+                self._note("queues", found)
             else:
                 unread.append((name, str(found)))
         offset, uncertainty = self._clock()
@@ -231,8 +232,8 @@ class Visit:
         user = self._user or _text(self._ask("rights", "ACL", "WHOAMI") or b"")
         if not user:
             return None
-        queue = names[0] if names else "doctor"
-        keys = Keys(queue)
+        queue = next(iter(names or self._queues), None)
+        keys = Keys(queue or "doctor")
         verbs = [verb for verb in VERBS.values() if verb.name not in ABOUT and executor.serves(verb.name)]
         tried = [("GET", keys.fence(cluster=self.node.cluster)), *(sample(verb, keys, executor) for verb in verbs)]
         verdicts = self.session.send_all([("ACL", "DRYRUN", user, *words) for words in tried])
@@ -244,8 +245,14 @@ class Visit:
                     continue  # an older module lacks the verb
                 self._note("rights", verdict)
                 return None
-            (allowed if verdict == b"OK" else denied).append(verb.name)
-        return Rights(user, queue, tuple(allowed), tuple(denied), verdicts[0] == b"OK", executor is SCRIPTED)
+            (allowed if _granted(verdict, queue) else denied).append(verb.name)
+        fence = _granted(verdicts[0], None if self.node.cluster and queue is None else "")
+        return Rights(user, queue, tuple(allowed), tuple(denied), fence, executor is SCRIPTED)
+
+
+def _granted(verdict: Any, queue: str | None) -> bool:
+    """Whether ACL DRYRUN grants a call; without a queue, whether it is only the key that it denies."""
+    return bool(verdict == b"OK" or (queue is None and b" key" in verdict))
 
 
 def sample(verb: Verb, keys: Keys, executor: Executor) -> tuple[bytes, ...]:

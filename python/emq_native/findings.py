@@ -51,10 +51,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What `user` may do with `queue`: the verbs that were tried, and whether the fence may be read."""
+    """What `user` may do with `queue`: the verbs that were tried, and whether the fence may be read.
+
+    queue: None when there is none, so that the commands were tried and no key.
+    """
 
     user: str
-    queue: str
+    queue: str | None
     allowed: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
     fence: bool = True
@@ -232,12 +235,14 @@ def rights(facts: Facts) -> Iterator[Finding]:
         yield replace(_open(facts, "rights"), fix=fix)
         return
     of = len(found.allowed) + len(found.denied)
-    who = f"{found.user} on emq:{{{found.queue}}}"
+    who = f"{found.user} on emq:{{{found.queue}}}" if found.queue else f"{found.user}, without a queue to try it on"
     give = f"{facts.cli} ACL SETUSER {shlex.quote(found.user)}"
+    keys = f"emq:{{{found.queue or 'QUEUE'}}}"
     if not found.fence:
-        yield _fail(f"{found.user} may not read the fence, so no connector works", f"{give} '%R~{{emq}}:version' +get")
+        key = f"{keys}:version" if facts.probe.cluster else "{emq}:version"
+        yield _fail(f"{found.user} may not read the fence, so no connector works", f"{give} '%R~{key}' +get")
     if not found.allowed:
-        yield _fail(f"{who}: no transition at all", f"{give} '~emq:{{{found.queue}}}*' +@emq")
+        yield _fail(f"{who}: no transition at all", f"{give} '~{keys}*' +@emq")
         return
     lacking = [name for name in ENDS if name in found.denied]
     text = f"{who}: {len(found.allowed)} of {of} transitions"

@@ -19,7 +19,9 @@ from tests.server import older
 
 import emq_native
 from emq_native import provision
+from emq_native.doctor import named
 from emq_native.server import Server, form_cluster
+from emq_native.session import Session
 from emq_native.verbs import VERBS
 
 SOUND = {"appendonly": "yes", "hash-max-listpack-value": 256, "enable-debug-command": "local"}
@@ -262,6 +264,37 @@ def test_the_rights_are_those_for_the_queue_that_was_named(told: Told, sound: Se
         "elsewhere on emq:{fills}"
     )
     assert told(sound.url, "--user", "worker", "--queue", "fills")["rights"]["verdict"] == "fail"
+
+
+def test_without_a_queue_the_commands_are_tried_and_no_key(told: Told, sound: Server) -> None:
+    with sound.client() as client:
+        client.delete(*client.keys("emq:*"))
+    found = {user: told(sound.url, "--user", user)["rights"] for user in ("worker", "nobody")}
+    assert found["worker"]["text"].startswith("worker, without a queue to try it on: ")
+    assert (found["worker"]["verdict"], found["nobody"]["verdict"]) == ("ok", "fail")
+
+
+def test_a_queue_that_a_user_may_not_read_is_open(told: Told, sound: Server) -> None:
+    with sound.client() as client:
+        client.execute_command("ACL", "SETUSER", "lister", "on", ">secret", "-@all", "+scan", "+ping")
+    found = told(as_user(sound, "lister"))
+    assert {found[check]["verdict"] for check in ("due", "leases")} == {"open"}
+    assert found["keys"]["verdict"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("target", "cli", "url"),
+    [
+        ("redis://h:1/0", "valkey-cli -u redis://h:1/0", "redis://h:1/0"),
+        ("rediss://h:1?ssl_cert_reqs=none", "valkey-cli -u 'rediss://h:1?ssl_cert_reqs=none'", None),
+        ("redis://u:secret@h:1", 'valkey-cli -u "$EMQ_URL"', '"$EMQ_URL"'),
+        ("unix:///tmp/x.sock", "valkey-cli -s /tmp/x.sock", "unix:///tmp/x.sock"),
+        (redis.Redis(host="h", port=1), "valkey-cli -h h -p 1", "redis://h:1"),
+    ],
+)
+def test_commands_to_paste_name_the_node(target: object, cli: str, url: str | None) -> None:
+    found = named(target, Session(target), cluster=False)
+    assert found == (cli, url or cli.removeprefix("valkey-cli -u "))
 
 
 @pytest.mark.parametrize("user", ["worker", "half", "elsewhere", "nobody"])

@@ -344,6 +344,37 @@ def test_a_user_with_the_rights_of_the_manual_sees_everything() -> None:
     assert len(found.samples) == len(full.samples)
 
 
+@pytest.mark.parametrize(
+    ("wire", "more"),
+    [
+        (4, "+eval_ro +zcard +type +smembers +hget"),
+        (
+            6,
+            "~emq:{emq-native.canary}:* ~emq:{emq-native.canary} +emq.next +emq.enqueue +emq.complete +emq.pause"
+            " +emq.obliterate",
+        ),
+    ],
+)
+def test_the_further_rights_of_the_manual_are_those_for_wire_4_and_for_the_wake_probe(wire: int, more: str) -> None:
+    assert f"`{more}`" in " ".join(MANUAL.read_text().split())
+    verbs = {4: "", 6: "+emq.counts +emq.gcounts +emq.version "}[wire]
+    rights = rights_of_the_manual().replace("+emq.counts +emq.gcounts +emq.version ", verbs)
+    with Server(module=wire == 6, config={"user": f"metrics on >secret {rights} {more}"}) as server:
+        provision.claim(server.url, wire=wire)
+        with emq_native.connect(server.url) as bus:
+            bus.queue("orders").enqueue(b"x", group="g")
+        url = f"redis://metrics:secret@127.0.0.1:{server.port}"
+        found = scrape(url)
+        if wire == 6:
+            probe = WakeProbe(url, CollectorRegistry(), interval=1)
+            probe.measure()
+            probe.stop()
+        with server.client() as client:
+            assert client.acl_log() == []
+            assert client.keys("emq:{emq-native.canary}*") == []
+    assert found("emq_lane_pending", queue="orders", group="g") == 1
+
+
 def test_a_user_who_may_not_walk_is_told_to_name_queues() -> None:
     told: list[str] = []
     rights = f"{rights_of_the_manual()} -scan -zrange -get -info"
