@@ -31,7 +31,7 @@ static struct setting {
     bool bad;
 } settings[SETTINGS] = {
     [EVICTION] = {"maxmemory-policy", "may delete jobs and the fence; use noeviction", evicts},
-    [LISTPACK] = {"hash-max-listpack-value", "stores rows with a longer field in up to twice the memory; use 256", is_short},
+    [LISTPACK] = {"hash-max-listpack-value", "stores rows with a longer field in up to twice the memory; use 4096", is_short},
 };
 
 /* The value as text, to be freed; NULL when the server does not tell, which it does unless its CONFIG was renamed. */

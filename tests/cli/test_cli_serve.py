@@ -15,6 +15,8 @@ import redis
 from emq_native import connect, probe, provision
 from emq_native.server import Server
 
+SHIPPED = Path(__file__).parents[2] / "docker" / "valkey.conf"
+
 
 @contextmanager
 def serving(program: str, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
@@ -100,6 +102,16 @@ def test_a_port_that_is_taken_is_an_error(program: str) -> None:
 def test_directives_reach_the_server(program: str) -> None:
     with serving(program, "--config", "maxmemory-policy=noeviction", "--config", "maxmemory=100mb") as (_, url):
         assert probe(url).maxmemory == 100 * 1024 * 1024
+
+
+def test_rows_are_as_compact_as_in_the_image(program: str) -> None:
+    name = "hash-max-listpack-value"
+    shipped = dict(line.split(" ", 1) for line in SHIPPED.read_text().splitlines() if line.startswith(name))
+
+    with serving(program) as (_, url):
+        assert redis.from_url(url, decode_responses=True).config_get(name) == shipped
+    with serving(program, "--config", f"{name}=77") as (_, url):
+        assert redis.from_url(url, decode_responses=True).config_get(name) == {name: "77"}
 
 
 def test_a_server_that_ends_by_itself_ends_the_command(program: str) -> None:
