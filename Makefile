@@ -16,7 +16,7 @@ C     := $(wildcard module/src/*.[ch] module/tests/*.[ch])
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test docs storm containers soak lint lint-python lint-c format clean distclean need
+.PHONY: help demo test bench docs storm containers soak lint lint-python lint-c format clean distclean need
 
 help:
 	@echo 'make demo                      build all, start a Valkey with the module and push real work through it'
@@ -24,6 +24,7 @@ help:
 	@echo 'make test                      C unit tests, fuzz replay and every pytest that needs no container engine'
 	@echo 'make test ARGS="-k claim"      the same, with arguments for pytest'
 	@echo 'make docs                      the reference of the commands, then the documentation as a site in build/site'
+	@echo 'make bench                     what all of it costs, beside scripts, plain commands and lists: bench/README.md; ARGS=--quick'
 	@echo 'make storm                     10,000 jobs while workers and the server are killed all the time, on both executors'
 	@echo 'make containers                tests of the container image (needs a container engine)'
 	@echo 'make soak SECONDS=600          random walks of both executors beside the model; SEED=N repeats one'
@@ -42,6 +43,9 @@ test: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(BIN)/python docs/commands.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m bench $(ARGS)
 
 storm: $(VENV)/.dev
 	$(BIN)/python -m tests.storm.storm --executor native $(ARGS)

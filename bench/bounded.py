@@ -1,46 +1,29 @@
-"""How long others wait while a million jobs are due.
+"""How long do others wait while very many jobs are due?
 
 A queue holds scheduled jobs that are all due and leases that have all lapsed. PROMOTE and REAP move them, DRAIN and
 OBLITERATE delete them, each in bites of its default limit, as fast as one client can send them. Beside it another
 process sends PING every millisecond and notes how long each answer takes.
-
-    python bench/bounded.py                     # 1,000,000 due jobs, 200,000 lapsed leases, both executors
-    python bench/bounded.py --due 100000 --lapsed 20000 --executor native
-
-Needs about 1 GB of memory for the default numbers. It prints one table; its times are milliseconds:
-
-    CPU       what the server's main thread used of a processor per call, whatever else the machine was doing
-    median    of one call, on the clock
-    longest   the longest call
-    PING      the longest wait for an answer to PING while these calls went on
 """
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
-import platform
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
 import emq_native
+from bench.common import AOF, MS, Size, Table, cpu_ns, served
 from emq_native.executors import NATIVE, SCRIPTED, Executor
 from emq_native.keys import Keys
 from emq_native.server import Server
 
 QUEUE = "bounded"
 PAYLOAD = b"x" * 64
-CONFIG: dict[str, str | int | Sequence[str]] = {
-    "appendonly": "yes",
-    "appendfsync": "everysec",
-    "auto-aof-rewrite-percentage": 0,  # a fork would be measured too
-    "latency-tracking-info-percentiles": "50 100",
-}
+CONFIG = {**AOF, "latency-tracking-info-percentiles": "50 100"}
 PAUSE_SECONDS = 0.001
 
 # Rows and entries are written as the verbs leave them; admitting a million jobs one by one is not what is measured.
@@ -56,30 +39,44 @@ CHUNK = 1000
 
 
 @dataclass(frozen=True)
+class Sizes:
+    due: int
+    lapsed: int
+    idle_s: float
+
+
+SIZES: dict[Size, Sizes] = {
+    "full": Sizes(200_000, 50_000, 2.0),
+    "quick": Sizes(40_000, 10_000, 1.0),
+    "smoke": Sizes(2_000, 1_000, 0.1),
+}
+
+NOTE = """\
+{due:,} scheduled jobs are due and {lapsed:,} leases have lapsed. One client calls PROMOTE, REAP, DRAIN and
+OBLITERATE as fast as it can, each in bites of its default LIMIT of 1000; another process sends PING every
+millisecond; append-only file, everysec. Milliseconds: what a call used of a processor, its median and its longest
+by the server, and the longest wait for the answer to a PING; the aim is that nobody waits for 50. A call is as long
+as its bite: LIMIT 100 takes a tenth, and neither grows with the number of jobs."""
+
+COLUMNS = {
+    "executor": "", "call": "", "jobs": ",", "calls": ",", "jobs_s": ",.0f",
+    "cpu_ms": ".1f", "median_ms": ".1f", "longest_ms": ".1f", "ping_ms": ".1f",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
 class Row:
-    """What one kind of call did. Times in milliseconds; those of a call are the server's own."""
+    """What one kind of call did; None where there was none."""
 
     executor: str
-    name: str
-    jobs: int
-    calls: int
-    seconds: float
-    call: tuple[float, float, float]
-    longest_ping: float
-
-    def cells(self) -> tuple[str, ...]:
-        return (
-            self.executor,
-            self.name,
-            f"{self.jobs:,}" if self.jobs else "",
-            f"{self.calls:,}" if self.calls else "",
-            f"{self.jobs / self.seconds:,.0f}" if self.jobs else "",
-            *(f"{each:.1f}" if self.calls else "" for each in self.call),
-            f"{self.longest_ping:.1f}",
-        )
-
-
-HEAD = ("executor", "call", "jobs", "calls", "jobs/s", "CPU", "median", "longest", "PING")
+    call: str
+    jobs: int | None
+    calls: int | None
+    jobs_s: float | None
+    cpu_ms: float | None
+    median_ms: float | None
+    longest_ms: float | None
+    ping_ms: float | None
 
 
 def ping(port: int, pipe: Connection) -> None:
@@ -87,6 +84,7 @@ def ping(port: int, pipe: Connection) -> None:
     samples: list[tuple[float, float]] = []
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        pipe.send("ready")
         while not pipe.poll():
             began = time.monotonic()
             connection.sendall(b"PING\r\n")
@@ -105,6 +103,7 @@ class Pings:
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=ping, args=(port, theirs), daemon=True)
         self._process.start()
+        self._pipe.recv()
 
     def stop(self) -> list[tuple[float, float]]:
         self._pipe.send("stop")
@@ -125,12 +124,6 @@ def latency(client: Any, command: str) -> tuple[float, float]:
     """Median and longest time of a command since the last reset, in milliseconds, as the server counted."""
     found = client.info("latencystats").get(f"latency_percentiles_usec_{command}", {"p50": 0, "p100": 0})
     return found["p50"] / 1000, found["p100"] / 1000
-
-
-def processor(client: Any) -> float:
-    """What the server's main thread has used of a processor, in milliseconds."""
-    used = client.info("cpu")
-    return 1000 * float(used["used_cpu_user_main_thread"] + used["used_cpu_sys_main_thread"])
 
 
 def until_nothing(call: Callable[[], int], most: int | None = None) -> tuple[int, int]:
@@ -157,8 +150,8 @@ class Phase:
     call: tuple[float, float, float]
 
 
-def phases(server: Server, executor: Executor, due: int, lapsed: int) -> Iterator[Phase]:
-    keys = Keys(QUEUE)
+def phases(server: Server, executor: Executor, sizes: Sizes) -> Iterator[Phase]:
+    keys, due, lapsed = Keys(QUEUE), sizes.due, sizes.lapsed
     with server.client() as client, emq_native.connect(server.url, wire=executor.wire, socket_timeout=60) as bus:
         queue = bus.queue(QUEUE)
         fill(client, "scheduled", keys.schedule, due)
@@ -172,7 +165,7 @@ def phases(server: Server, executor: Executor, due: int, lapsed: int) -> Iterato
             return jobs, calls
 
         def nothing() -> tuple[int, int]:
-            time.sleep(3)
+            time.sleep(sizes.idle_s)
             return 0, 0
 
         works: list[tuple[str, Callable[[], tuple[int, int]]]] = [
@@ -184,9 +177,9 @@ def phases(server: Server, executor: Executor, due: int, lapsed: int) -> Iterato
         ]
         for name, work in works:
             client.config_resetstat()
-            spent, began = processor(client), time.monotonic()
+            before, began = cpu_ns(server), time.monotonic()
             jobs, calls = work()
-            ended, spent = time.monotonic(), processor(client) - spent
+            ended, spent = time.monotonic(), (cpu_ns(server) - before) / MS
             command = f"emq.{name.lower()}" if executor.name == "native" else "evalsha"
             yield Phase(name, jobs, calls, began, ended, (spent / max(calls, 1), *latency(client, command)))
         left = set(client.keys("*")) - {b"{emq}:version"}
@@ -194,50 +187,24 @@ def phases(server: Server, executor: Executor, due: int, lapsed: int) -> Iterato
             raise AssertionError(f"{len(left)} keys are left")
 
 
-@contextmanager
-def served(executor: Executor) -> Iterator[Server]:
-    with Server(module=executor.name == "native", config=CONFIG) as server:
-        with server.client() as client:
-            client.set("{emq}:version", executor.identity)
-        yield server
+def measure(size: Size) -> list[Table]:
+    """One table, `bounded`."""
+    sizes = SIZES[size]
+    rows = [row for executor in (NATIVE, SCRIPTED) for row in rows_of(executor, sizes)]
+    note = NOTE.format(due=sizes.due, lapsed=sizes.lapsed)
+    return [Table("bounded", "How long do others wait while very many jobs are due?", note, COLUMNS, rows)]
 
 
-def measure(executor: Executor, due: int, lapsed: int) -> Iterator[Row]:
-    with served(executor) as server:
+def rows_of(executor: Executor, sizes: Sizes) -> Iterator[Row]:
+    with served(executor, CONFIG) as server:
         pings = Pings(server.port)
-        found = list(phases(server, executor, due, lapsed))
+        found = list(phases(server, executor, sizes))
         samples = pings.stop()
     for phase in found:
-        longest = max(took for began, took in samples if phase.began <= began + took and began <= phase.ended)
-        seconds = phase.ended - phase.began
-        yield Row(executor.name, phase.name, phase.jobs, phase.calls, seconds, phase.call, longest * 1000)
-
-
-def table(rows: Sequence[tuple[str, ...]]) -> str:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
-    lines = []
-    for number, row in enumerate(rows):
-        cells = [
-            cell.ljust(width) if at < 2 else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-        if number == 0:
-            lines.append("|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    return "\n".join(lines)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--due", type=int, default=1_000_000, help="scheduled jobs that are due")
-    parser.add_argument("--lapsed", type=int, default=200_000, help="leases that have lapsed")
-    parser.add_argument("--executor", choices=["native", "scripted"], help="default: both, one after the other")
-    chosen = parser.parse_args()
-    executors = [each for each in (NATIVE, SCRIPTED) if chosen.executor in (None, each.name)]
-    rows = [row.cells() for each in executors for row in measure(each, chosen.due, chosen.lapsed)]
-    print(f"Valkey {Server(module=False).version}, {platform.machine()}, {multiprocessing.cpu_count()} CPUs\n")
-    print(table([HEAD, *rows]))
-
-
-if __name__ == "__main__":
-    main()
+        beside = [took for began, took in samples if phase.began <= began + took and began <= phase.ended]
+        longest = 1000 * max(beside) if beside else None
+        if phase.calls:
+            rate = phase.jobs / (phase.ended - phase.began)
+            yield Row(executor.name, phase.name, phase.jobs, phase.calls, rate, *phase.call, longest)
+        else:
+            yield Row(executor.name, phase.name, None, None, None, None, None, None, longest)

@@ -22,6 +22,8 @@ ADOPTED = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "bench/README.md": "figures.md",
+    "bench/results/bench.md": "measured.md",
+    "bench/results/bench.png": "bench.png",
 }
 FENCED = re.compile(r"(^```.*?^```)", re.DOTALL | re.MULTILINE)
 BLOCK = re.compile(r"^((?!\||- |\d\. |  |#)\S.*)\n(?=\||- |1\. )", re.MULTILINE)
