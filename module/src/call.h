@@ -26,7 +26,7 @@ struct emq_call {
 
     const char *queue; /* the queue key, as sent; NULL for a command without one */
     size_t queue_length;
-    emq_names *names; /* where those of the queue's keys are, unless another queue took the place */
+    emq_names *names; /* of the queue's keys; NULL until one is needed */
     uint32_t named;   /* bit 1 << emq_queue_key: keys[] holds that key */
     emq_table jobs;   /* every row that this call has met */
     emq_table lanes;  /* every group that this call has met */
@@ -39,6 +39,8 @@ struct emq_call {
     emq_vector deleted;        /* names of keys that were deleted and are not replicated yet */
     int64_t completed, failed; /* to be added to the metrics at the end */
     uint32_t wakes;            /* tokens to be pushed at the end */
+    bool leaves_later;         /* lanes leave the ring together, when emq_lanes_leave_ring is called */
+    emq_vector leaving;        /* emq_lane */
     bool changed;              /* an effect happened: refusing is over */
     bool trying;               /* a refusal is no reply but the fault, unless there is one already */
     ValkeyModuleString *fault; /* kept */

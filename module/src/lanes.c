@@ -61,6 +61,36 @@ bool emq_lane_serviceable(emq_call *call, emq_lane *lane) {
     return !lane->parked && (lane->ceiling == 0 || lane->active < lane->ceiling) && has_backlog(call, lane);
 }
 
+/* Each removal searches the ring, from its head: when many lanes leave a long ring, it is written anew instead. */
+#define LEAVE_ONE_BY_ONE 16
+
+static void leave_ring(emq_call *call, emq_lane *lane) {
+    (lane->searched ? emq_list_purge : emq_list_take)(call, emq_store_key(call, EMQ_RING), lane->group);
+}
+
+static void rewrite_ring(emq_call *call) {
+    emq_key *ring = emq_store_key(call, EMQ_RING);
+    emq_vector staying = {0};
+    size_t length = emq_store_length(call, ring);
+    for (size_t i = 0; i < length; i++) {
+        ValkeyModuleString *group = ValkeyModule_ListGet(emq_store_handle(call, ring), (long)i);
+        if (!emq_lane_of(call, emq_store_keep(call, group))->leaving) emq_vector_add(&staying, group);
+    }
+    emq_list_trim(call, ring, 1, 0);
+    for (uint32_t i = 0; i < staying.count; i++) emq_list_append(call, ring, emq_vector_at(&staying, i));
+    emq_vector_free(&staying);
+}
+
+void emq_lanes_leave_ring(emq_call *call) {
+    if (call->leaving.count > LEAVE_ONE_BY_ONE) rewrite_ring(call);
+    for (uint32_t i = 0; i < call->leaving.count; i++) {
+        emq_lane *lane = emq_vector_at(&call->leaving, i);
+        if (call->leaving.count <= LEAVE_ONE_BY_ONE) leave_ring(call, lane);
+        lane->leaving = false;
+    }
+    emq_vector_free(&call->leaving);
+}
+
 void emq_lane_tune(emq_call *call, emq_lane *lane) {
     EMQ_ASSERT(lane->seen);
     bool backlog = has_backlog(call, lane);
@@ -74,10 +104,14 @@ void emq_lane_tune(emq_call *call, emq_lane *lane) {
 
     bool serviceable = emq_lane_serviceable(call, lane);
     if (serviceable && !lane->offered) {
+        if (lane->leaving) emq_lanes_leave_ring(call);
         emq_list_append(call, emq_store_key(call, EMQ_RING), lane->group);
         call->wakes++;
+    } else if (!serviceable && lane->offered && !call->leaves_later) {
+        leave_ring(call, lane);
     } else if (!serviceable && lane->offered) {
-        (lane->searched ? emq_list_purge : emq_list_take)(call, emq_store_key(call, EMQ_RING), lane->group);
+        lane->leaving = true;
+        emq_vector_add(&call->leaving, lane);
     }
     lane->offered = serviceable;
 }

@@ -18,6 +18,7 @@ struct emq_lane {
     bool parked;
     bool offered;  /* the ring lists it */
     bool searched; /* by emq_lane_search: more than once, perhaps */
+    bool leaving;  /* the ring still lists it, until emq_lanes_leave_ring */
     bool counted;  /* active was changed and is to be written at the end */
     enum {
         EMQ_LISTING_UNKNOWN,
@@ -52,6 +53,9 @@ void emq_lane_search(emq_call *call, emq_lane *lane);
 
 /* Moves a lane that was served to the tail of the ring. */
 void emq_lane_rotate(emq_call *call, emq_lane *lane);
+
+/* Takes the lanes out of the ring whose leaving was put off. */
+void emq_lanes_leave_ring(emq_call *call);
 
 /* Writes the counts of active jobs that changed. */
 void emq_lanes_settle(emq_call *call);

@@ -3,6 +3,7 @@
  * The queue as a whole: pausing its claims, and emptying it. */
 #include "effects.h"
 #include "flows.h"
+#include "lanes.h"
 #include "purge.h"
 #include "reply.h"
 #include "steps.h"
@@ -112,9 +113,11 @@ static void obliterate(emq_call *call, ruin_plan *ruin) {
     bool planned = ruin->left < (size_t)call->args.limit || ruin->repeats.count > 0;
     if (!planned && undelivered && !call->args.force) return (void)emq_refuse(call, EMQ_ERR_OUTBOX);
 
+    call->leaves_later = true;
     for (uint32_t i = 0; i < ruin->purges.count; i++) emq_purge_run(call, emq_vector_at(&ruin->purges, i));
     for (uint32_t i = 0; i < ruin->lanes.count; i++) emq_lane_tune(call, emq_vector_at(&ruin->lanes, i)); /* one without a backlog too */
     for (uint32_t i = 0; i < ruin->repeats.count; i++) delete_repeat(call, emq_vector_at(&ruin->repeats, i));
+    emq_lanes_leave_ring(call);
     emq_call_settle(call);
     if (anything_left(call, !call->args.force)) return emq_reply_integer(call, 1);
     delete_settings(call);

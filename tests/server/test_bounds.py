@@ -144,6 +144,30 @@ def test_obliterate_shares_its_limit_between_all_places_and_repeats(lab: Lab) ->
     assert lab.data() == {}
 
 
+@pytest.mark.parametrize("limit", [3, 30])
+def test_obliterate_takes_lanes_out_of_the_ring_and_keeps_the_order_of_the_others(lab: Lab, limit: int) -> None:
+    groups = [f"g{number * 7 % 40:02d}" for number in range(40)]
+    for group, job in zip(groups, lab.ids(40), strict=True):
+        assert lab.send("genqueue", group, job, "p") == 1
+    lab.pause()
+    assert lab.send("obliterate", "LIMIT", limit) == 1
+    left = sorted(groups)[limit:]
+    assert lab.plain("LRANGE", lab.key("ring"), 0, -1) == [group.encode() for group in groups if group in left]
+    assert lab.send("obliterate") == 0
+    assert lab.data() == {}
+
+
+def test_obliterate_does_not_search_the_ring_for_each_of_many_lanes(lab: Lab) -> None:
+    for group, job in zip(range(40), lab.ids(40), strict=True):
+        assert lab.send("genqueue", f"g{group}", job, "p") == 1
+    lab.pause()
+    lab.plain("CONFIG", "RESETSTAT")
+    assert lab.send("obliterate", "LIMIT", 30) == 1
+    statistics = lab.plain("INFO", "commandstats")
+    assert isinstance(statistics, bytes)
+    assert b"cmdstat_lrem" not in statistics
+
+
 # DROP: entries without a row that one serving step passes
 
 FLAT: dict[str, list[Word]] = {"claim": [LEASE], "mclaim": [LEASE, 10], "next": [LEASE]}

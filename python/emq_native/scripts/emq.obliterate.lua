@@ -1,5 +1,5 @@
 -- EMQ.OBLITERATE q [FORCE] [LIMIT n] -> 1 there is more, 0 nothing of the queue is left
--- uses: arity options queue number sort_bytes see metrics remove_later place purge
+-- uses: arity options queue number sort_bytes see metrics remove_later place purge leave_ring
 arity(0)
 local given = options(1, { FORCE = false, LIMIT = true })
 queue()
@@ -46,6 +46,9 @@ if left == limit and #names == 0 and undelivered and not given.FORCE then
     error('EMQSTATE flow outbox is not empty', 0)
 end
 
+if lanes then
+    leave_later()
+end
 for _, step in ipairs(plans) do
     local ids, name, group = unpack(step)
     if not parents then
@@ -68,6 +71,7 @@ for _, name in ipairs(names) do
     redis.call('DEL', base .. 'repeat:' .. name)
 end
 if lanes then
+    lanes.leave()
     lanes.keep()
 end
 keep_metrics()

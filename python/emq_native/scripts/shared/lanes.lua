@@ -44,9 +44,14 @@ local function open_lanes()
             return
         end
         lane.offered = ready
-        if not ready then
+        if not ready and lanes.leaving then
+            lanes.leaving[group] = true
+            return
+        elseif not ready then
             lanes.ring = lanes.ring - redis.call('LREM', base .. 'ring', 1, group)
             return
+        elseif lanes.leaving and lanes.leaving[group] then
+            lanes.leave()
         end
         lanes.ring = redis.call('RPUSH', base .. 'ring', group)
         if redis.call('LPUSH', base .. 'wake', '1') > 64 then
