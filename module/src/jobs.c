@@ -17,7 +17,8 @@ emq_job *emq_job_of(emq_call *call, ValkeyModuleString *id) {
     job->entry = (emq_entry){text, length};
     job->id = id;
     emq_table_add(&call->jobs, &job->entry);
-    if (emq_job_id_check(text, length) == EMQ_JOB_ID_OK) {
+    bool checked = id == call->args.id;
+    if (checked || emq_job_id_check(text, length) == EMQ_JOB_ID_OK) {
         emq_store_name_row(call, &job->row, text, "");
     } else {
         job->seen = true;
@@ -37,20 +38,36 @@ bool emq_job_peek(emq_call *call, emq_job *job) {
     if (job->seen) return true;
     if (!emq_store_see(call, &job->row, VALKEYMODULE_KEYTYPE_HASH)) return false;
     job->seen = true;
-    job->exists = emq_store_length(call, &job->row) > 0;
+    job->unmet = emq_store_length(call, &job->row);
+    job->exists = job->unmet > 0;
     return true;
 }
 
-/* Reads the fields that nearly every transition asks for, which costs less together than one by one. */
+/* Takes note of what a field of the row says. */
+static void learn(emq_call *call, emq_job *job, emq_field field, ValkeyModuleString *value) {
+    job->known |= 1u << field;
+    job->fields[field] = emq_store_keep(call, value);
+    if (value) job->unmet--;
+}
+
+/* Reads the two fields that nearly every transition asks for, which costs less together than one by one. */
 static void read_standing(emq_call *call, emq_job *job) {
-    static const uint32_t standing = 1u << EMQ_STATE | 1u << EMQ_ATTEMPTS | 1u << EMQ_GROUP;
-    if (job->known & standing) return; /* the rest is read when it is needed */
-#define FIELD(field) emq_fields[field], &job->fields[field]
+    if (job->known & (1u << EMQ_STATE | 1u << EMQ_ATTEMPTS)) return; /* the other is read when it is needed */
+    ValkeyModuleString *state = NULL, *attempts = NULL;
     ValkeyModuleKey *handle = emq_store_handle(call, &job->row);
-    ValkeyModule_HashGet(handle, VALKEYMODULE_HASH_NONE, FIELD(EMQ_STATE), FIELD(EMQ_ATTEMPTS), FIELD(EMQ_GROUP), NULL);
-#undef FIELD
-    for (uint32_t left = standing; left; left &= left - 1) emq_store_keep(call, job->fields[__builtin_ctz(left)]);
-    job->known |= standing;
+    ValkeyModule_HashGet(handle, VALKEYMODULE_HASH_NONE, emq_fields[EMQ_STATE], &state, emq_fields[EMQ_ATTEMPTS], &attempts, NULL);
+    learn(call, job, EMQ_STATE, state);
+    learn(call, job, EMQ_ATTEMPTS, attempts);
+}
+
+/* Whether the row may have fields that were not met. Most rows have three, the payload among them and first: to look for that
+ * one, once the other two are known, spares looking for all those that few rows have. */
+static bool has_more(emq_call *call, emq_job *job) {
+    if (job->unmet == 1 && !job->payload_met) {
+        job->payload_met = true;
+        if (emq_store_has_field(call, &job->row, emq_words[EMQ_W_PAYLOAD])) job->unmet = 0;
+    }
+    return job->unmet > 0;
 }
 
 bool emq_job_load(emq_call *call, emq_job *job) {
@@ -66,12 +83,13 @@ bool emq_job_load(emq_call *call, emq_job *job) {
     return true;
 }
 
-ValkeyModuleString *emq_job_field(emq_call *call, emq_job *job, emq_field field) {
-    if (!(job->known & 1u << field)) {
-        job->known |= 1u << field;
-        job->fields[field] = job->exists ? emq_store_field(call, &job->row, emq_fields[field]) : NULL;
+ValkeyModuleString *emq_job_read(emq_call *call, emq_job *job, emq_field field) {
+    ValkeyModuleString *value = NULL;
+    if (job->exists && has_more(call, job)) {
+        ValkeyModule_HashGet(emq_store_handle(call, &job->row), VALKEYMODULE_HASH_NONE, emq_fields[field], &value, NULL);
     }
-    return job->fields[field];
+    learn(call, job, field, value);
+    return value;
 }
 
 int64_t emq_job_number(emq_call *call, emq_job *job, emq_field field) {
@@ -173,6 +191,12 @@ void emq_heads_free(emq_heads *heads) {
     emq_vector_free(&heads->stale);
 }
 
+static void delete (emq_call *call, ValkeyModuleString *name) {
+    emq_key key = {.name = name};
+    emq_key_delete(call, &key);
+    emq_store_end(call, &key);
+}
+
 void emq_job_erase(emq_call *call, emq_job *job) {
     static const char *const subkeys[] = {":logs", ":lock", ":dependencies", ":processed", ":failed", ":unsuccessful"};
     emq_key_delete(call, &job->row);
@@ -181,12 +205,9 @@ void emq_job_erase(emq_call *call, emq_job *job) {
     for (size_t i = 0; i < sizeof subkeys / sizeof *subkeys; i++) {
         size_t length = strlen(subkeys[i]);
         memcpy(name + stem, subkeys[i], length);
-        emq_key subkey = {.name = ValkeyModule_CreateString(NULL, name, stem + length)};
-        if (emq_store_exists(call, subkey.name)) {
-            emq_key_delete(call, &subkey);
-            emq_store_release(call, &subkey);
-        }
-        ValkeyModule_FreeString(NULL, subkey.name);
+        ValkeyModuleString *subkey = ValkeyModule_CreateString(NULL, name, stem + length);
+        if (emq_store_exists(call, subkey)) delete (call, subkey);
+        ValkeyModule_FreeString(NULL, subkey);
     }
     job->exists = false;
 }
@@ -203,9 +224,9 @@ void emq_job_write(emq_call *call, emq_job *job, const emq_change *changes, int 
 }
 
 void emq_job_clear(emq_call *call, emq_job *job, emq_field field) {
+    if (!emq_job_field(call, job, field)) return;
     emq_hash_take(call, &job->row, emq_fields[field]);
     job->fields[field] = NULL;
-    job->known |= 1u << field;
 }
 
 void emq_job_create(emq_call *call, emq_job *job, emq_word_id state, ValkeyModuleString *payload, ValkeyModuleString *group) {
@@ -217,6 +238,7 @@ void emq_job_create(emq_call *call, emq_job *job, emq_word_id state, ValkeyModul
     };
     emq_hash_put(call, &job->row, pairs, group ? 4 : 3);
     job->exists = true;
+    job->unmet = 0;
     job->known = 1u << EMQ_STATE | 1u << EMQ_ATTEMPTS | 1u << EMQ_GROUP;
     job->fields[EMQ_STATE] = emq_words[state];
     job->fields[EMQ_ATTEMPTS] = emq_words[EMQ_W_ZERO];

@@ -16,8 +16,9 @@ typedef struct emq_job {
     emq_entry entry; /* the id's bytes */
     ValkeyModuleString *id;
     emq_key row; /* without a name when the id is none, which only a foreign writer can have listed: such a job has no row */
-    bool seen, exists, loaded;
+    bool seen, exists, loaded, payload_met;
     uint32_t known; /* bit 1 << emq_field: fields[] holds what the row says */
+    size_t unmet;   /* fields of the row that were not met yet, or more; 0: what is not known is not there */
     ValkeyModuleString *fields[EMQ_FIELDS];
     int64_t attempts;
 } emq_job;
@@ -32,8 +33,11 @@ bool emq_job_peek(emq_call *call, emq_job *job);
 /* Peek, and refuse a row whose attempts are damaged. */
 bool emq_job_load(emq_call *call, emq_job *job);
 
-/* A field of a row that exists, or NULL; the same as a stored number. */
-ValkeyModuleString *emq_job_field(emq_call *call, emq_job *job, emq_field field);
+/* A field of the row, NULL when it is not there or there is no row; the same as a stored number. */
+ValkeyModuleString *emq_job_read(emq_call *call, emq_job *job, emq_field field);
+static inline ValkeyModuleString *emq_job_field(emq_call *call, emq_job *job, emq_field field) {
+    return job->known & 1u << field ? job->fields[field] : emq_job_read(call, job, field);
+}
 int64_t emq_job_number(emq_call *call, emq_job *job, emq_field field);
 
 /* The payload, which the caller frees; NULL in a damaged row. */

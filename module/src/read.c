@@ -58,15 +58,27 @@ void cmd_counts(emq_call *call) {
     reply_count(call, "failed", metric(call, EMQ_FAILED));
 }
 
+/* Has the server read and answer a hash, as it answers this client. */
+static void reply_hash(emq_call *call, emq_key *key) {
+    emq_store_release(call, key);
+    ValkeyModuleCallReply *fields = ValkeyModule_Call(call->ctx, "HGETALL", "0s", key->name);
+    if (!fields) return emq_reply_map(call, 0);
+    ValkeyModule_ReplyWithCallReply(call->ctx, fields);
+    ValkeyModule_FreeCallReply(fields);
+}
+
 /* EMQ.PEEK queue id */
 void cmd_peek(emq_call *call) {
     emq_job *job = emq_job_of(call, call->args.id);
     if (!emq_job_peek(call, job)) return;
     if (!job->exists) return emq_reply_null(call);
 
-    emq_store_release(call, &job->row);
-    ValkeyModuleCallReply *fields = ValkeyModule_Call(call->ctx, "HGETALL", "0s", job->row.name); /* as this client is answered */
-    if (!fields) return emq_reply_map(call, 0);
-    ValkeyModule_ReplyWithCallReply(call->ctx, fields);
-    ValkeyModule_FreeCallReply(fields);
+    emq_vector pairs = {0};
+    if (!emq_store_pairs(call, &job->row, &pairs)) {
+        emq_vector_free(&pairs);
+        return reply_hash(call, &job->row);
+    }
+    emq_reply_map(call, pairs.count / 2);
+    for (uint32_t i = 0; i < pairs.count; i++) emq_reply_string(call, emq_vector_at(&pairs, i));
+    emq_vector_free(&pairs);
 }

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+/* Shorter strings cost less copied than looked at; of long ones a server may keep a reference instead of a copy. */
+#define SHORT 1024
+
 void emq_reply_integer(emq_call *call, int64_t number) {
     ValkeyModule_ReplyWithLongLong(call->ctx, number);
 }
@@ -24,10 +27,13 @@ void emq_reply_map(emq_call *call, size_t pairs) {
 }
 
 void emq_reply_string(emq_call *call, ValkeyModuleString *string) {
-    if (string) {
-        ValkeyModule_ReplyWithString(call->ctx, string);
+    if (!string) return emq_reply_null(call);
+    size_t length;
+    const char *text = ValkeyModule_StringPtrLen(string, &length);
+    if (length < SHORT) {
+        ValkeyModule_ReplyWithStringBuffer(call->ctx, text, length);
     } else {
-        emq_reply_null(call);
+        ValkeyModule_ReplyWithString(call->ctx, string);
     }
 }
 

@@ -18,8 +18,10 @@ static const uint8_t kinds[EMQ_KEYS] = {EMQ_QUEUE_KEYS(X)};
 #undef X
 
 /* The names of a queue's own keys. Commands come for the same queues over and over, so the names are made once, as they are
- * needed, and stay for as long as no other queue takes their place. */
+ * needed, and stay until another queue takes their place. */
 struct emq_names {
+    uint32_t calls; /* that use them: more than one when another module calls a command of ours within one */
+    bool passing;   /* the place was in use for another queue: they go with the call */
     size_t length;
     char queue[EMQ_QUEUE_KEY_MAX];
     ValkeyModuleString *names[EMQ_KEYS];
@@ -27,30 +29,46 @@ struct emq_names {
 
 #define QUEUES_NAMED 128
 
-/* Asked anew for every name: within one command of ours, another module may call one for another queue. */
-static emq_names *names_of(emq_call *call) {
-    static emq_names named[QUEUES_NAMED];
-    if (!call->names) call->names = &named[emq_text_hash(call->queue, call->queue_length) % QUEUES_NAMED];
-    emq_names *found = call->names;
-    if (found->length == call->queue_length && memcmp(found->queue, call->queue, found->length) == 0) return found;
-
+static void clear_names(emq_names *names) {
     for (int i = 0; i < EMQ_KEYS; i++) {
-        if (found->names[i]) ValkeyModule_FreeString(NULL, found->names[i]);
-        found->names[i] = NULL;
+        if (names->names[i]) ValkeyModule_FreeString(NULL, names->names[i]);
+        names->names[i] = NULL;
     }
-    found->length = call->queue_length;
-    memcpy(found->queue, call->queue, found->length);
-    return found;
 }
 
-/* The name of one of them, which the caller frees. */
+static emq_names *take_names(const char *queue, size_t length) {
+    static emq_names named[QUEUES_NAMED];
+    emq_names *names = &named[emq_text_hash(queue, length) % QUEUES_NAMED];
+    if (names->length != length || memcmp(names->queue, queue, length) != 0) {
+        if (names->calls > 0) {
+            names = ValkeyModule_Calloc(1, sizeof *names);
+            names->passing = true;
+        }
+        clear_names(names);
+        names->length = length;
+        memcpy(names->queue, queue, length);
+    }
+    names->calls++;
+    return names;
+}
+
+static void give_back_names(emq_names *names) {
+    if (!names) return;
+    names->calls--;
+    if (!names->passing) return;
+    clear_names(names);
+    ValkeyModule_Free(names);
+}
+
+/* The name of one of them, which is not the caller's to free. */
 static ValkeyModuleString *name_queue_key(emq_call *call, emq_queue_key which) {
-    ValkeyModuleString **name = &names_of(call)->names[which];
+    if (!call->names) call->names = take_names(call->queue, call->queue_length);
+    ValkeyModuleString **name = &call->names->names[which];
     if (!*name) {
         char text[EMQ_KEY_MAX];
         *name = ValkeyModule_CreateString(NULL, text, emq_key_fixed(text, call->queue, call->queue_length, suffixes[which]));
     }
-    return ValkeyModule_HoldString(NULL, *name);
+    return *name;
 }
 
 void emq_store_open(emq_call *call) {
@@ -61,13 +79,14 @@ void emq_store_open(emq_call *call) {
 }
 
 void emq_store_close(emq_call *call) {
-    for (uint32_t left = call->named; left; left &= left - 1) emq_store_forget(call, &call->keys[__builtin_ctz(left)]);
+    for (uint32_t left = call->named; left; left &= left - 1) emq_store_end(call, &call->keys[__builtin_ctz(left)]);
     emq_jobs_close(call);
     emq_lanes_close(call);
     emq_heap_free(&call->heap);
     emq_effects_flush_deleted(call);
     for (uint32_t i = 0; i < call->kept.count; i++) ValkeyModule_FreeString(NULL, emq_vector_at(&call->kept, i));
     emq_vector_free(&call->kept);
+    give_back_names(call->names);
 }
 
 ValkeyModuleString *emq_store_keep(emq_call *call, ValkeyModuleString *string) {
@@ -140,9 +159,13 @@ void emq_store_release(emq_call *call, emq_key *key) {
     key->opened = false;
 }
 
-void emq_store_forget(emq_call *call, emq_key *key) {
+void emq_store_end(emq_call *call, emq_key *key) {
     emq_store_release(call, key);
     emq_vector_free(&key->words);
+}
+
+void emq_store_forget(emq_call *call, emq_key *key) {
+    emq_store_end(call, key);
     if (key->name) ValkeyModule_FreeString(NULL, key->name);
     key->name = NULL;
 }
@@ -228,6 +251,28 @@ void emq_store_members(emq_call *call, emq_queue_key set, emq_vector *members) {
 
 void emq_store_fields(emq_call *call, emq_queue_key hash, emq_vector *fields) {
     list(call, "HKEYS", hash, fields);
+}
+
+typedef struct pairs_reader {
+    emq_call *call;
+    emq_vector *pairs;
+} pairs_reader;
+
+static void add_pair(ValkeyModuleKey *key, ValkeyModuleString *field, ValkeyModuleString *value, void *data) {
+    (void)key;
+    pairs_reader *reader = data;
+    emq_vector_add(reader->pairs, emq_store_keep(reader->call, ValkeyModule_HoldString(NULL, field)));
+    emq_vector_add(reader->pairs, emq_store_keep(reader->call, ValkeyModule_HoldString(NULL, value)));
+}
+
+bool emq_store_pairs(emq_call *call, emq_key *key, emq_vector *pairs) {
+    static ValkeyModuleScanCursor *cursor;
+    pairs_reader reader = {call, pairs};
+    if (!cursor) cursor = ValkeyModule_ScanCursorCreate();
+    ValkeyModule_ScanCursorRestart(cursor);
+    bool more = ValkeyModule_ScanKey(emq_store_handle(call, key), cursor, add_pair, &reader);
+    if (more) pairs->count = 0;
+    return !more;
 }
 
 void emq_store_lowest(emq_call *call, emq_key *key, double ceiling, size_t most, emq_vector *members) {

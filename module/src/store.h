@@ -81,7 +81,8 @@ ValkeyModuleKey *emq_store_handle(emq_call *call, emq_key *key);
 /* Ends what effects.c has waiting and closes the handle; the next use opens the key again. */
 void emq_store_release(emq_call *call, emq_key *key);
 
-/* Release, and forget the name. */
+/* Release for good; and free the name, too, of a key that is not one of the queue's own. */
+void emq_store_end(emq_call *call, emq_key *key);
 void emq_store_forget(emq_call *call, emq_key *key);
 
 /* Whether there is a key of that name. To find none is no miss in the server's statistics and events: it is the rule. */
@@ -111,6 +112,10 @@ void emq_store_members(emq_call *call, emq_queue_key set, emq_vector *members);
 
 /* Fields of a hash, kept, in no order. */
 void emq_store_fields(emq_call *call, emq_queue_key hash, emq_vector *fields);
+
+/* All fields of an open hash, each with its value behind it, kept. Answers false, with none, when the hash is too large to be
+ * read in one step. */
+bool emq_store_pairs(emq_call *call, emq_key *key, emq_vector *pairs);
 
 /* Members of a sorted set with score <= ceiling, kept, lowest first, at most that many. */
 void emq_store_lowest(emq_call *call, emq_key *key, double ceiling, size_t most, emq_vector *members);

@@ -28,6 +28,7 @@
     X(ValkeyModuleEventCallback, void, (ValkeyModuleCtx *ctx, ValkeyModuleEvent event, uint64_t subevent, void *data)) \
     X(ValkeyModuleInfoFunc, void, (ValkeyModuleInfoCtx *ctx, int for_crash_report)) \
     X(ValkeyModuleTimerProc, void, (ValkeyModuleCtx *ctx, void *data)) \
+    X(ValkeyModuleScanKeyCB, void, (ValkeyModuleKey *key, ValkeyModuleString *field, ValkeyModuleString *value, void *data)) \
     X(ValkeyModuleConfigGetNumericFunc, long long, (const char *name, void *privdata)) \
     X(ValkeyModuleConfigSetNumericFunc, int, (const char *name, long long value, void *privdata, ValkeyModuleString **error)) \
     X(ValkeyModuleConfigApplyFunc, int, (ValkeyModuleCtx *ctx, void *privdata, ValkeyModuleString **error))
@@ -208,6 +209,9 @@
     X(ListGet, ValkeyModuleString *, (ValkeyModuleKey *key, long index), V7_2, REQUIRED) \
     X(HashSet, int, (ValkeyModuleKey *key, int flags, ...), V7_2, REQUIRED) \
     X(HashGet, int, (ValkeyModuleKey *key, int flags, ...), V7_2, REQUIRED) \
+    X(ScanKey, int, (ValkeyModuleKey *key, ValkeyModuleScanCursor *cursor, ValkeyModuleScanKeyCB callback, void *data), V7_2, REQUIRED) \
+    X(ScanCursorCreate, ValkeyModuleScanCursor *, (void), V7_2, REQUIRED) \
+    X(ScanCursorRestart, void, (ValkeyModuleScanCursor *cursor), V7_2, REQUIRED) \
     X(ZsetAdd, int, (ValkeyModuleKey *key, double score, ValkeyModuleString *element, int *flags), V7_2, REQUIRED) \
     X(ZsetScore, int, (ValkeyModuleKey *key, ValkeyModuleString *element, double *score), V7_2, REQUIRED) \
     X(ZsetRem, int, (ValkeyModuleKey *key, ValkeyModuleString *element, int *deleted), V7_2, REQUIRED) \
@@ -270,6 +274,7 @@ typedef struct ValkeyModuleCallReply ValkeyModuleCallReply;
 typedef struct ValkeyModuleBlockedClient ValkeyModuleBlockedClient;
 typedef struct ValkeyModuleInfoCtx ValkeyModuleInfoCtx;
 typedef struct ValkeyModuleDict ValkeyModuleDict;
+typedef struct ValkeyModuleScanCursor ValkeyModuleScanCursor;
 
 #define X(name, value, since) name = (value),
 enum {
