@@ -26,7 +26,7 @@ help:
 	@echo 'make docs                      the reference of the commands, then the documentation as a site in build/site'
 	@echo 'make bench                     what all of it costs, beside scripts, plain commands and lists: bench/README.md; ARGS=--quick'
 	@echo 'make storm                     10,000 jobs while workers and the server are killed all the time, on both executors'
-	@echo 'make containers                tests of the container image (needs a container engine)'
+	@echo 'make containers                tests of the images, and of the ways to install (need a container engine with compose)'
 	@echo 'make soak SECONDS=600          random walks of both executors beside the model; SEED=N repeats one'
 	@echo 'make lint                      ruff, mypy, clang-format, clang-tidy'
 	@echo 'make format                    let ruff and clang-format rewrite the sources'
@@ -38,7 +38,7 @@ demo: $(VENV)/.server
 
 test: $(VENV)/.dev
 	$(MAKE) -C module unit fuzz
-	$(BIN)/python -m pytest tests --ignore=tests/containers $(ARGS)
+	$(BIN)/python -m pytest tests --ignore=tests/containers --ignore=tests/newcomer $(ARGS)
 
 docs: $(VENV)/.dev
 	$(BIN)/python docs/commands.py
@@ -52,7 +52,7 @@ storm: $(VENV)/.dev
 	$(BIN)/python -m tests.storm.storm --executor scripted $(ARGS)
 
 containers: $(VENV)/.dev
-	$(BIN)/python -m pytest tests/containers $(ARGS)
+	$(BIN)/python -m pytest tests/containers tests/newcomer $(ARGS)
 
 soak: $(VENV)/.dev
 	$(BIN)/python -m tests.model.soak $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(ARGS)
