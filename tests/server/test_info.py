@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import redis
@@ -17,6 +19,7 @@ from emq_native.server import Server
 MakeLab = Callable[..., Lab]
 CLASSES = {"fence", "kind", "stale", "state", "lock", "wrongtype", "other"}
 WRONGTYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
+IMAGE = Path(__file__).parents[2] / "docker" / "valkey.conf"
 GOOD = {**CONFIG, "hash-max-listpack-value": 256}
 
 
@@ -236,6 +239,20 @@ def test_the_fence_is_shown_as_the_last_command_found_it() -> None:
         assert fence(lab) == ("missing", "absent", "1")
 
 
+def test_in_a_cluster_the_fence_is_shown_that_was_looked_at_last() -> None:
+    with Server(config={**GOOD, "cluster-enabled": "yes"}) as server:
+        server.own_slots()
+        with lab_on(server) as lab:
+            other = f"emq:{{{lab.new_queue()}}}"
+            lab.plain("DEL", lab.fence)
+            lab.send("pause")
+            assert fence(lab) == ("missing", "absent", "1")
+            lab.control.call("EMQ.VERSION")
+            assert fence(lab) == ("missing", "absent", "1")
+            lab.send("pause", queue=other)
+            assert fence(lab) == ("ok", "claimed", "0")
+
+
 def test_who_waits_and_how_many_may_is_shown() -> None:
     with own_lab() as lab:
         assert lab.info("emq")["emq_max_waiters"] == "10000"
@@ -282,6 +299,13 @@ def test_a_setting_that_endangers_jobs_or_wastes_memory_is_warned_of(
         assert warned(lab) == {}
         lab.plain("CONFIG", "SET", setting, value)
         assert warned(lab) == expected
+
+
+def test_the_configuration_of_the_image_is_not_warned_of() -> None:
+    lines = re.findall(r"^(maxmemory-policy|hash-max-listpack-value) (\S+)$", IMAGE.read_text(), re.MULTILINE)
+    assert len(lines) == 2
+    with Server(config={**CONFIG, **dict(lines)}) as server, lab_on(server) as lab:
+        assert warned(lab) == {}
 
 
 def test_a_setting_that_the_server_refuses_changes_no_warning() -> None:
