@@ -115,7 +115,7 @@ def text_bytes(name: str, value: object) -> bytes:
 
 def token_bytes(token: object) -> bytes:
     """The fencing token of a lease, 0 or more. Raises InvalidArgument."""
-    if not isinstance(token, int) or isinstance(token, bool):
+    if type(token) is not int and (not isinstance(token, int) or isinstance(token, bool)):
         raise InvalidArgument(f"a token must be an int, not {type(token).__name__}")
     if not 0 <= token <= MAX_INTEGER:
         raise InvalidArgument(f"a token must be between 0 and {MAX_INTEGER}")

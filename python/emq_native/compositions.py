@@ -8,7 +8,6 @@ one by one, and `settled_word` says of either in the same words what became of i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -79,8 +78,8 @@ class Next(Transition[Step], verb="emq.next"):
 
     def settling(self, settle: Sequence[Settling]) -> Next:
         """The same but for what it settles. A worker asks with few options, over and over."""
-        other = copy(self)
-        other.settle = settle
+        other = object.__new__(Next)
+        vars(other).update(vars(self), settle=settle)
         other._words = [*self._options, *_list(settle)]
         return other
 

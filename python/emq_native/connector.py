@@ -126,7 +126,6 @@ class Bus:
             for answer in answers:
                 if isinstance(answer, Redirected):
                     raise answer
-            line.broken = line.broken or any(isinstance(answer, Unavailable) for answer in answers)
             return answers
 
         answers: list[Answer] = self._routed(at.key, send)
@@ -167,7 +166,9 @@ class Bus:
         return f"<emq_native.Bus {'cluster ' if self._target.cluster else ''}{self._wires!r}>"
 
     def _answer(self, call: Call) -> Answer:
-        attempts = ATTEMPTS if self._resend and call.resend else 1
+        if not self._resend:
+            return self._once(call)
+        attempts = ATTEMPTS if call.resend else 1
         unknown = False
         for attempt in range(attempts):
             try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import select
 import threading
 import time
 from collections import deque
@@ -19,23 +20,27 @@ from typing import Any, TypeVar
 from emq_native import dispatch, fence
 from emq_native.dispatch import Answer, Steps, Words, answer_of
 from emq_native.errors import EmqError, Unavailable, translate, translated
-from emq_native.executors import SCRIPTED, Executor
+from emq_native.executors import NATIVE, SCRIPTED, Executor
 from emq_native.wiring import ASKING, Call, Wires, Wiring, backoff, frame_of, says_cluster
 
 R = TypeVar("R")
 
 
 class Line:
-    """One connection that passed the fence. `broken`: it must not be used again."""
+    """One connection that passed the fence.
 
-    __slots__ = ("_executor", "_passed", "_wires", "_wiring", "broken", "connection", "home", "used")
+    broken: it must not be used again; spent: the server answered that it cannot serve, so it goes after this use.
+    """
+
+    __slots__ = ("_executor", "_news", "_passed", "_wires", "_wiring", "broken", "connection", "home", "spent", "used")
 
     def __init__(self, wiring: Wiring, wires: Wires) -> None:
         self._wiring = wiring
         self._wires = wires
         self._executor: Executor | None = None
         self._passed: dict[bytes | None, Executor] = {}
-        self.broken = False
+        self._news = select.poll()
+        self.broken = self.spent = False
         self.used = 0.0
         self.home: _Idle | None = None
         self.connection = wiring.connection(self._greet)
@@ -45,12 +50,13 @@ class Line:
         try:
             with translated():
                 self.connection.connect()
+            self._news.register(self.connection._sock, select.POLLIN)
         except BaseException:
             self.close()
             raise
 
     def _greet(self, connection: Any) -> None:
-        self.broken = False
+        self.broken = self.spent = False
         self._executor = None
         self._passed.clear()
         try:
@@ -101,7 +107,9 @@ class Line:
                 try:
                     answers.append(connection.read_response(disable_decoding=True, disconnect_on_error=True))
                 except self._wiring.refusal as error:
-                    answers.append(answer_of(error))
+                    answer = answer_of(error)
+                    self.spent = self.spent or isinstance(answer, Unavailable)
+                    answers.append(answer)
         except BaseException as error:
             self.broken = True
             connection.disconnect()
@@ -138,7 +146,6 @@ class Line:
             if dispatch.lacks_scripts((answer,)):
                 (answer,) = self.drive(dispatch.repair((frame,), [answer]), asking)
             if isinstance(answer, EmqError):
-                self.broken = self.broken or isinstance(answer, Unavailable)
                 raise answer
         return answer
 
@@ -146,9 +153,8 @@ class Line:
         """The answers to calls sent in one round trip; scripts that were unknown are loaded."""
         frames = [frame_of(self.executor(call.owner), call) for call in calls]
         answers = self.ask([frame.argv for frame in frames])
-        if dispatch.lacks_scripts(answers):
+        if self._executor is not NATIVE and dispatch.lacks_scripts(answers):
             answers = self.drive(dispatch.repair(frames, answers))
-        self.broken = self.broken or any(isinstance(answer, Unavailable) for answer in answers)
         return answers
 
     def transaction(self, calls: Sequence[Call]) -> list[Answer]:
@@ -161,10 +167,7 @@ class Line:
         idle = self._wiring.idle_seconds
         if self.broken or (idle and time.monotonic() - self.used > idle):
             return False
-        try:
-            return not self.connection.can_read(0)
-        except Exception:
-            return False
+        return not self._news.poll(0)
 
     def close(self) -> None:
         """Close the socket."""
@@ -218,9 +221,9 @@ class Pool:
             self._leave(idle)
 
     def give(self, line: Line) -> None:
-        """Put a line back, or close it when it is broken."""
+        """Put a line back, or close it when it is broken or spent."""
         idle = line.home
-        if idle is None or idle is not self._idle or line.broken:
+        if idle is None or idle is not self._idle or line.broken or line.spent:
             line.close()
             if idle is not None:
                 self._leave(idle)

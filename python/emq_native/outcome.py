@@ -123,6 +123,8 @@ def settling_of(job: Job, ended: object, policy: Policy) -> Settling:
 
 
 def _settling_of(job: Job, ended: object, policy: Policy) -> Settling:
+    if ended is None:
+        return t.Complete(job)
     if not isinstance(ended, BaseException):
         fits = isinstance(ended, (bytes, bytearray, memoryview)) and len(ended) <= MAX_PAYLOAD
         return t.Complete(job, result=ended if fits else None)  # type: ignore[arg-type]

@@ -300,8 +300,10 @@ class Worker:
             self._rest(trouble or step.fault)
             # Runners for the jobs, and one to lead.
             self._changed.notify(len(step.jobs) + 1)
-        tell_settled(trip.verdicts, step.settled)
-        self._tell_lost(lost)
+        if step.settled:
+            tell_settled(trip.verdicts, step.settled)
+        if lost:
+            self._tell_lost(lost)
 
     def _rest(self, trouble: EmqError | str | None) -> None:
         """After a trouble, no round trips for a while that grows with each further one."""
@@ -486,7 +488,7 @@ class Worker:
     def _carry(self, bus: Bus, batch: Batch, watched: bool) -> list[Any]:
         """One round trip. watched: it may wait in the server, and the keeper may end the wait."""
         commands = [each for each in batch if isinstance(each, tuple)]
-        plan = Plan((each, self.queue) for each in batch if isinstance(each, t.Transition))
+        plan = Plan([(each, self.queue) for each in batch if isinstance(each, t.Transition)])
 
         def send(line: Line, asking: bool) -> list[Answer]:
             if asking:
@@ -503,7 +505,6 @@ class Worker:
             for answer in answers:
                 if isinstance(answer, Redirected):
                     raise answer
-            line.broken = line.broken or any(isinstance(answer, Unavailable) for answer in answers)
             return answers
 
         answers: list[Any] = bus._routed(self.queue.key, send, waits=watched and not commands)

@@ -389,7 +389,7 @@ class Worker:
     async def _carry(self, bus: Bus, batch: Batch, watched: bool) -> list[Any]:
         """One round trip. watched: it may wait in the server, and a stop may end the wait."""
         commands = [each for each in batch if isinstance(each, tuple)]
-        plan = Plan((each, self.queue) for each in batch if isinstance(each, t.Transition))
+        plan = Plan([(each, self.queue) for each in batch if isinstance(each, t.Transition)])
 
         async def send(line: Line, asking: bool) -> list[Answer]:
             if asking:
@@ -405,7 +405,6 @@ class Worker:
             for answer in answers:
                 if isinstance(answer, Redirected):
                     raise answer
-            line.broken = line.broken or any(isinstance(answer, Unavailable) for answer in answers)
             return answers
 
         answers: list[Any] = await bus._routed(self.queue.key, send, waits=watched and not commands)
