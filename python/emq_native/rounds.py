@@ -2,7 +2,8 @@
 
 A round is a generator. It yields what travels together: transitions, or plain commands as tuples of words; it is sent
 the list of the answers, each a value or an EmqError; and it returns a Step. On wire 6 a round is one EMQ.NEXT. On wire
-4 it is a pipeline of single scripts, and the wait is a pop of `wake`, which lanes fill, between looks at the flat jobs.
+4 it is a pipeline of single scripts, and the wait is a pop of `wake`, which lanes fill, between looks at the places
+where jobs come from. A look is a few plain reads, much cheaper than the scripts, so it can be taken often.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import inf
 from typing import Any, Final
 
 from emq_native import transitions as t
@@ -28,8 +30,15 @@ Round = Generator[Batch, "list[Any]", Step]
 SWEEP: Final = 100
 """Most due and most expired jobs that one round moves in passing."""
 
-SHORTEST_PAUSE_S: Final = 0.01
-LONGEST_PAUSE_S: Final = 0.5
+SHORTEST_PAUSE_S: Final = 0.005
+LONGEST_PAUSE_S: Final = 0.05
+"""Between two looks that find nothing. An idle server ends a pop as its own clock ticks, by `hz` 10 each 0.1 s."""
+
+LONGEST_VAIN_S: Final = 0.5
+"""Between two looks that find what cannot be taken, for example because the queue is paused."""
+
+LONGEST_REST_S: Final = 1.0
+"""Between two sweeps by scripts, whatever the looks find."""
 
 
 @dataclass
@@ -44,7 +53,9 @@ class Rounds:
     block: float
     max_attempts: int
     sources: tuple[Source, ...] = ("flat", "lanes")
-    pause: float = field(default=SHORTEST_PAUSE_S, init=False)
+    _pause: float = field(default=SHORTEST_PAUSE_S, init=False)
+    _vain: float = field(default=SHORTEST_PAUSE_S, init=False)
+    _rested: float = field(default=0.0, init=False)
 
     def round(self, executor: Executor, count: int, settlings: Sequence[Settling], *, wait: bool) -> Round:
         """Settle, sweep, take at most `count` jobs; wait for one if asked to and if there is none.
@@ -64,6 +75,10 @@ class Rounds:
         return _value(answer)  # type: ignore[no-any-return]
 
     def _scripted(self, count: int, settlings: Sequence[Settling], wait: bool) -> Round:
+        rests = wait and not settlings and 0 < self._rested < LONGEST_REST_S
+        if rests and not (yield from self._look()):
+            return Step([], [])
+        self._rested = 0.0
         sweep: list[Transition[Any]] = [t.Reap(SWEEP, max_attempts=self.max_attempts), t.Promote(SWEEP)]
         first, *others = self.sources
         settled, answers = yield from _settle(settlings, [*sweep, self._claim(first, count)])
@@ -78,11 +93,39 @@ class Rounds:
             if source == "lanes" and before < len(jobs) < count:
                 fault = (yield from self._more_of_lanes(count, jobs)) or fault
         if jobs:
-            self.pause = SHORTEST_PAUSE_S
+            self._pause = self._vain = SHORTEST_PAUSE_S
         elif wait and not fault and not settled:
-            (answer,) = yield [(b"BLPOP", self.key + b":wake", b"%.3f" % self.pause)]
-            self.pause = SHORTEST_PAUSE_S if _value(answer) else min(self.pause * 2, LONGEST_PAUSE_S)
+            yield from self._look()
         return Step(settled, jobs, fault)
+
+    def _look(self) -> Generator[Batch, list[Any], bool]:
+        """Wait for a lane to wake us, but not for long, and look. Returns whether there may be something to take."""
+        pause, key = self._pause, self.key
+        popped, *answers, clock = yield [
+            (b"BLPOP", key + b":wake", b"%.3f" % pause),
+            (b"ZRANGE", key + b":schedule", b"0", b"0", b"WITHSCORES"),
+            (b"ZRANGE", key + b":active", b"0", b"0", b"WITHSCORES"),
+            *([(b"ZRANGE", key + b":pending", b"0", b"0")] if "flat" in self.sources else []),
+            *([(b"LRANGE", key + b":ring", b"0", b"0")] if "lanes" in self.sources else []),
+            (b"TIME",),
+        ]
+        if _value(popped):
+            self._rested = 0.0
+            return True
+        seconds, micros = _value(clock)
+        now = int(seconds) * 1000 + int(micros) // 1000
+        # What is refused is for the scripts to tell.
+        schedule, active, *waiting = [True if isinstance(each, Refused) else _value(each) for each in answers]
+        due = min(_first_score(schedule), _first_score(active))
+        if due <= now or any(waiting):
+            self._rested = 0.0
+            self._pause = self._vain
+            self._vain = min(self._vain * 2, LONGEST_VAIN_S)
+            return True
+        self._rested += pause
+        self._pause = max(0.001, min(pause * 2, LONGEST_PAUSE_S, (due - now) / 1000))
+        self._vain = SHORTEST_PAUSE_S
+        return False
 
     def _claim(self, source: Source, count: int) -> Transition[Any]:
         return t.ClaimMany(self.lease, count) if source == "flat" else t.ClaimFair(self.lease)
@@ -129,6 +172,15 @@ def _settle(
 
 def _words(settlings: Sequence[Settling], answers: Sequence[Any]) -> list[Word]:
     return [settled_word(settling, answer) for settling, answer in zip(settlings, answers, strict=True)]
+
+
+def _first_score(reply: Any) -> float:
+    """The score of the only member: a pair on RESP3, a flat list on RESP2. Without one infinity, refused 0."""
+    if not isinstance(reply, list):
+        return 0.0
+    if not reply:
+        return inf
+    return float(reply[0][1] if isinstance(reply[0], list) else reply[1])
 
 
 def _value(answer: Any) -> Any:

@@ -144,13 +144,74 @@ def test_a_scripted_round_asks_the_other_source_for_the_rest(rounds: Rounds) -> 
     assert len(step.jobs) == 2
 
 
-def test_a_scripted_round_waits_for_lanes_with_growing_pauses(rounds: Rounds) -> None:
+NOW = [b"1000", b"0"]
+EMPTY = [None, [], [], [], [], NOW]
+"""What a look answers: a pop of `wake`; the first of `schedule`, `active`, `pending` and `ring`; the clock."""
+
+
+def look(rounds: Rounds, answers: list[Any], *further: list[Any]) -> tuple[float, list[Batch], Step]:
+    """A round that begins with a look. Returns its pause in seconds, what it sent then, and the step."""
+    (pop, *_), *sent = (played := play(rounds.round(SCRIPTED, 1, [], wait=True), answers, *further))[0]
+    assert pop[:2] == (b"BLPOP", KEY + b":wake")
+    return float(pop[2]), sent, played[1]
+
+
+@pytest.fixture
+def idle(rounds: Rounds) -> Rounds:
+    """Rounds that have found nothing."""
+    play(rounds.round(SCRIPTED, 1, [], wait=True), [0, 0, []], [None], EMPTY)
+    return rounds
+
+
+def test_a_scripted_worker_that_found_nothing_looks_with_growing_pauses_and_without_scripts(idle: Rounds) -> None:
+    looks = [look(idle, EMPTY) for _ in range(8)]
+
+    pauses = [pause for pause, _, _ in looks]
+    assert pauses == sorted(pauses)
+    assert (pauses[0], pauses[-1]) == (0.01, 0.05)
+    assert all((sent, step) == ([], Step([], [])) for _, sent, step in looks)
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_a_look_that_finds_something_is_followed_by_the_scripts(idle: Rounds, place: int) -> None:
+    found = [*EMPTY]
+    found[place] = ([b"wake", b"1"], [b"id", b"1000000"], [b"id", b"999999"], [b"id"], [b"g"])[place]
+
+    _, sent, step = look(idle, found, [0, 0, JOB], [])
+
+    assert [type(each).__name__ for each in sent[0]][:2] == ["Reap", "Promote"]
+    assert step.jobs == [JOB]
+
+
+@pytest.mark.parametrize("scored", [[b"id", b"1000004"], [[b"id", 1000004.0]]])
+def test_a_pause_ends_when_a_job_is_due(idle: Rounds, scored: list[Any]) -> None:
+    look(idle, [None, scored, [], [], [], NOW])
+    assert look(idle, EMPTY)[0] == 0.004
+
+
+def test_looks_that_find_what_cannot_be_taken_have_longer_pauses(rounds: Rounds) -> None:
     pauses = []
-    for _ in range(8):
-        sent, _ = play(rounds.round(SCRIPTED, 1, [], wait=True), [0, 0, []], [None], [None])
+    for _ in range(12):
+        sent, _ = play(rounds.round(SCRIPTED, 1, [], wait=True), [0, 0, []], [None], [None, [], [], [b"id"], [], NOW])
         pauses.append(float(sent[-1][0][2]))  # type: ignore[index]
     assert pauses == sorted(pauses)
-    assert (pauses[0], pauses[-1]) == (0.01, 0.5)
+    assert (pauses[0], pauses[-1]) == (0.005, 0.5)
+
+
+def test_what_a_look_may_not_read_is_left_to_the_scripts(idle: Rounds) -> None:
+    _, sent, step = look(idle, [None, [], [], WrongType("WRONGTYPE x"), [], NOW], [0, 0, WrongType("WRONGTYPE x")], [])
+    assert sent
+    assert step.fault == "WRONGTYPE x"
+
+
+def test_the_scripts_sweep_each_second_whatever_looks_find(idle: Rounds) -> None:
+    waited = 0.005
+    while True:
+        batch = next(idle.round(SCRIPTED, 1, [], wait=True))
+        if not isinstance(batch[0], tuple):
+            break
+        waited += look(idle, EMPTY)[0]
+    assert 0.95 < waited < 1.06
 
 
 def test_plain_completions_travel_as_one(rounds: Rounds) -> None:
