@@ -65,7 +65,8 @@ class Worker:
     """Takes jobs from one queue and runs a handler on them in threads.
 
     handler: called with a HeldJob, which is a Job that also knows whether its lease was `lost`. What it returns
-    completes the job, bytes as the result for a parent; what it raises fails it; Retry, Snooze and Reject say more.
+    completes the job, bytes as the result for a parent; what it raises fails it, also SystemExit; Retry, Snooze and
+    Reject say more.
     concurrency: handlers at a time. lease: seconds that a job is ours without a sign of life; leases are renewed three
     times within it. batch: most jobs taken ahead when handlers are short. max_attempts, backoff, timeout: runs in all,
     seconds between them by the number of the failed run, and seconds that one run may take. sources: "flat" for

@@ -26,7 +26,7 @@ from emq_native.dispatch import Answer
 from emq_native.errors import EmqError, Redirected, Refused, Unavailable
 from emq_native.executors import Executor
 from emq_native.ledger import AHEAD_S, PATIENCE_S, HeldJob, Ledger, Stats, Verdict
-from emq_native.outcome import Policy, Signal, TimedOut, settling_of, without_our_frames
+from emq_native.outcome import Policy, Signal, Snooze, TimedOut, settling_of, without_our_frames
 from emq_native.pump import Strokes
 from emq_native.rounds import Batch, Rounds, settle
 from emq_native.serializers import Json, Serializer
@@ -50,7 +50,8 @@ class Worker:
     """Takes jobs from one queue and runs an asynchronous handler on them, up to `concurrency` at a time.
 
     Everything is as for `emq_native.worker.Worker`, but: the handler is a coroutine function, and it is cancelled when
-    its lease is lost, when its time is up, and at the end of the grace.
+    its lease is lost, when its time is up, and at the end of the grace. A KeyboardInterrupt that reaches a handler
+    stops the worker; its job goes back.
     """
 
     def __init__(
@@ -437,6 +438,12 @@ class Worker:
             ended = call()
             if isawaitable(ended):
                 ended = await ended
+        except KeyboardInterrupt as error:
+            # Whoever pressed the keys meant the worker, not this job.
+            ended = Snooze(0)
+            self._error = self._error or error
+            if self._phase == WORKING:
+                self.stop()
         except BaseException as error:
             ended = error
         if timer is not None:
@@ -448,8 +455,6 @@ class Worker:
             self._settle(job, ended, policy)
         self._dry = False
         self._stir()
-        if isinstance(ended, (KeyboardInterrupt, SystemExit)):
-            raise ended
 
     def _done(self, job: HeldJob, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
