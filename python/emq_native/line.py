@@ -21,7 +21,7 @@ from emq_native import dispatch, fence
 from emq_native.dispatch import Answer, Steps, Words, answer_of
 from emq_native.errors import EmqError, Unavailable, translate, translated
 from emq_native.executors import NATIVE, SCRIPTED, Executor
-from emq_native.wiring import ASKING, Call, Wires, Wiring, backoff, frame_of, says_cluster
+from emq_native.wiring import ASKING, Call, Once, Wires, Wiring, backoff, frame_of, says_cluster
 
 R = TypeVar("R")
 
@@ -32,7 +32,19 @@ class Line:
     broken: it must not be used again; spent: the server answered that it cannot serve, so it goes after this use.
     """
 
-    __slots__ = ("_executor", "_news", "_passed", "_wires", "_wiring", "broken", "connection", "home", "spent", "used")
+    __slots__ = (
+        "_executor",
+        "_news",
+        "_passed",
+        "_retry",
+        "_wires",
+        "_wiring",
+        "broken",
+        "connection",
+        "home",
+        "spent",
+        "used",
+    )
 
     def __init__(self, wiring: Wiring, wires: Wires) -> None:
         self._wiring = wiring
@@ -44,12 +56,13 @@ class Line:
         self.used = 0.0
         self.home: _Idle | None = None
         self.connection = wiring.connection(self._greet)
+        self._retry, self.connection.retry = self.connection.retry, Once()
 
     def open(self) -> None:
         """Connect and pass the fence. Raises WireRefused, Unavailable, PermissionDenied, Redirected."""
         try:
             with translated():
-                self.connection.connect()
+                self._retry.call_with_retry(self.connection.connect, lambda _: self.connection.disconnect())
             self._news.register(self.connection._sock, select.POLLIN)
         except BaseException:
             self.close()
@@ -65,7 +78,7 @@ class Line:
                 self._executor = self._pass_fence(None)
         except BaseException as error:
             connection.disconnect()
-            # Whether to try again is up to the connection's retry settings, which know only the library's exceptions.
+            # Whether to try again is up to the client's retry settings, which know only the library's exceptions.
             if isinstance(error, EmqError) and error.__cause__ is not None:
                 raise error.__cause__ from None
             raise

@@ -23,6 +23,7 @@ from emq_native.verbs import VERBS
 
 Address = tuple[str, int]
 PoolT = TypeVar("PoolT")
+R = TypeVar("R")
 
 ATTEMPTS: Final = 4
 """How often a connector of a URL tries to connect, and how often a safe transition is sent at most with resend=True."""
@@ -170,6 +171,16 @@ def wiring_of(target: Target) -> Wiring:
         idle_seconds=options.get("health_check_interval") or 0,
         options=options,
     )
+
+
+class Once:
+    """Takes the place of a connection's own retries: a line tries again by them, but with the handshake, to which older
+    releases of the libraries do not extend them.
+    """
+
+    def call_with_retry(self, do: Callable[[], R], *_: object, **__: object) -> R:
+        """The one attempt."""
+        return do()
 
 
 def says_cluster(greeting: Any) -> bool:

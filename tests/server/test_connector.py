@@ -180,7 +180,7 @@ def test_c005_a_fence_that_is_no_string_is_a_mismatch(wire: int | str, node: Ser
 
 
 def test_c006_a_loading_server_is_waited_for(proxy: Proxy) -> None:
-    client = redis.Redis(port=proxy.port)
+    client = redis.Redis(port=proxy.port, retry=redis.retry.Retry(redis.backoff.NoBackoff(), 3))
     for target in (proxy.url, client):
         proxy.on("GET", answer("-LOADING Valkey is loading the dataset in memory"), times=2)
 
@@ -205,15 +205,17 @@ def test_c006_no_verdict_is_retryable_and_no_mismatch(code: str, proxy: Proxy) -
     assert len(proxy.verbs()) == 4
 
 
-def test_c006_a_given_client_decides_how_often_to_try(proxy: Proxy) -> None:
+@pytest.mark.parametrize("library", [redis, valkey])
+@pytest.mark.parametrize("retries", [0, 2])
+def test_c006_a_given_client_decides_how_often_to_try(library: Any, retries: int, proxy: Proxy) -> None:
     proxy.on("GET", answer("-LOADING not now"), times=None)
-    retry = redis.retry.Retry(redis.backoff.NoBackoff(), 2)
+    kind = getattr(library, library.__name__.capitalize())
+    client = kind(port=proxy.port, retry=library.retry.Retry(library.backoff.NoBackoff(), retries))
 
-    for client, expected in ((redis.Redis(port=proxy.port), 11), (redis.Redis(port=proxy.port, retry=retry), 3)):
-        proxy.seen.clear()
-        with pytest.raises(errors.Unavailable):
-            connect(client, wire=4)
-        assert len(proxy.verbs()) == expected
+    with pytest.raises(errors.Unavailable):
+        connect(client, wire=4)
+
+    assert len(proxy.verbs()) == retries + 1
 
 
 @pytest.mark.parametrize("code", ["NOPERM", "NOAUTH"])

@@ -166,6 +166,19 @@ async def test_c006_no_verdict_is_retryable_and_no_mismatch(code: str, proxy: Pr
     assert len(proxy.verbs()) == 4
 
 
+@pytest.mark.parametrize("library", [redis.asyncio, valkey.asyncio])
+async def test_c006_a_given_client_decides_how_often_to_try(library: Any, proxy: Proxy) -> None:
+    proxy.on("GET", answer("-LOADING not now"), times=None)
+    kind = library.Redis if library is redis.asyncio else library.Valkey
+    client = kind(port=proxy.port, retry=library.retry.Retry(redis.backoff.NoBackoff(), 2))
+
+    with pytest.raises(errors.Unavailable):
+        await connect(client, wire=4)
+
+    assert len(proxy.verbs()) == 3
+    await client.aclose()
+
+
 async def test_c007_a_fence_that_may_not_be_read_is_a_matter_of_permission(proxy: Proxy) -> None:
     proxy.on("GET", answer("-NOPERM no"), times=None)
 

@@ -20,7 +20,7 @@ from emq_native import dispatch, fence
 from emq_native.dispatch import Answer, Steps, Words, answer_of
 from emq_native.errors import EmqError, Unavailable, translate, translated
 from emq_native.executors import NATIVE, SCRIPTED, Executor
-from emq_native.wiring import ASKING, Call, Wires, Wiring, backoff, frame_of, says_cluster
+from emq_native.wiring import ASKING, Call, Once, Wires, Wiring, backoff, frame_of, says_cluster
 
 R = TypeVar("R")
 
@@ -31,7 +31,7 @@ class Line:
     broken: it must not be used again; spent: the server answered that it cannot serve, so it goes after this use.
     """
 
-    __slots__ = ("_executor", "_passed", "_wires", "_wiring", "broken", "connection", "home", "spent", "used")
+    __slots__ = ("_executor", "_passed", "_retry", "_wires", "_wiring", "broken", "connection", "home", "spent", "used")
 
     def __init__(self, wiring: Wiring, wires: Wires) -> None:
         self._wiring = wiring
@@ -42,12 +42,15 @@ class Line:
         self.used = 0.0
         self.home: _Idle | None = None
         self.connection = wiring.connection(self._greet)
+        self._retry, self.connection.retry = self.connection.retry, Once()
 
     async def open(self) -> None:
         """Connect and pass the fence. Raises WireRefused, Unavailable, PermissionDenied, Redirected."""
         try:
             with translated():
-                await self.connection.connect()
+                await self._retry.call_with_retry(
+                    self.connection.connect, lambda _: self.connection.disconnect(nowait=True)
+                )
         except BaseException:
             await self.close()
             raise
@@ -64,7 +67,7 @@ class Line:
                 self._executor = await self._pass_fence(None)
         except BaseException as error:
             await connection.disconnect(nowait=True)
-            # Whether to try again is up to the connection's retry settings, which know only the library's exceptions.
+            # Whether to try again is up to the client's retry settings, which know only the library's exceptions.
             if isinstance(error, EmqError) and error.__cause__ is not None:
                 raise error.__cause__ from None
             raise
