@@ -10,7 +10,9 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import sysconfig
+from itertools import pairwise
 from pathlib import Path
 
 from setuptools import setup
@@ -25,6 +27,10 @@ STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 def require_tools() -> None:
     """Names everything that is missing and how to get it, before any of it fails in its own words."""
+    if sys.platform == "win32":
+        raise PlatformError(
+            "emq-native needs a POSIX system, as Valkey does: Linux or macOS; on Windows, WSL or a container"
+        )
     compiler = shlex.split(os.environ.get("CC") or str(sysconfig.get_config_var("CC") or "cc"))[0]
     make = shlex.split(os.environ.get("MAKE") or "make")[0]
     header = Path(sysconfig.get_path("include"), "Python.h")
@@ -36,6 +42,11 @@ def require_tools() -> None:
     missing = [what for what, found in wanted.items() if not found]
     if missing:
         raise PlatformError("emq-native is built from C sources and needs " + "; ".join(missing))
+
+
+def architectures(command: list[str]) -> list[str]:
+    """The options of a compiler command that say for which processors: on macOS there may be several."""
+    return [word for before, word in pairwise(["", *command]) if "-arch" in (before, word)]
 
 
 class BuildExtension(build_ext):
@@ -50,9 +61,12 @@ class BuildExtension(build_ext):
         make = shlex.split(os.environ.get("MAKE") or "make")
         # A make that started this build would otherwise hand its own options and job slots down.
         environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
-        if not self.is_in_place:
-            # A warning that some other compiler has is our business, not that of who installs the package.
-            environment["CFLAGS"] = f"{os.environ.get('CFLAGS', '')} -Wno-error"
+        # The module runs on each processor that the extension beside it runs on. And a warning that some other compiler
+        # has is our business, not that of who installs the package.
+        processors = " ".join(architectures(self.compiler.compiler_so))
+        lenience = "" if self.is_in_place else "-Wno-error"
+        environment["CFLAGS"] = f"{os.environ.get('CFLAGS', '')} {processors} {lenience}"
+        environment["LDFLAGS"] = f"{os.environ.get('LDFLAGS', '')} {processors}"
         try:
             subprocess.run([*make, "-C", str(MODULE), "build/emq.so"], check=True, env=environment)
         except subprocess.CalledProcessError as failure:

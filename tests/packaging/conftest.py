@@ -2,6 +2,8 @@
 
 Nothing is fetched: builds run without isolation, and the environments borrow the dependencies of the running one. All
 folders have a space in their names, because some users' have.
+
+$EMQ_WHEEL names a wheel to test in place of one that is built here.
 """
 
 from __future__ import annotations
@@ -60,6 +62,8 @@ def only(folder: Path, pattern: str) -> Path:
 
 @pytest.fixture(scope="session")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    # What an earlier build found would be taken in again, whatever MANIFEST.in says now.
+    (ROOT / "python/emq_native.egg-info/SOURCES.txt").unlink(missing_ok=True)
     out = tmp_path_factory.mktemp("source distribution") / "dist"
     built = build(ROOT, "--sdist", out)
     assert built.returncode == 0, built.stdout
@@ -81,6 +85,8 @@ def unpacked(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if given := os.environ.get("EMQ_WHEEL"):
+        return Path(given).resolve(strict=True)
     out = tmp_path_factory.mktemp("a wheel") / "dist"
     built = build(unpacked, "--wheel", out)
     assert built.returncode == 0, built.stdout

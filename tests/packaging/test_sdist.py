@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tarfile
 from pathlib import Path
@@ -12,17 +13,22 @@ from emq_native import _core
 
 from .conftest import ROOT, build, run
 
+NOT_SHIPPED = (".ci/", ".github/", ".dockerignore", ".gitignore")
+"""What belongs to the repository and not to a release."""
 
-def test_case_94_the_archive_has_every_source_and_no_binary(sdist: Path) -> None:
+GENERATED = ("PKG-INFO", "setup.cfg", "python/emq_native.egg-info/")
+
+
+def test_case_94_the_archive_has_every_file_of_the_repository_and_no_other(sdist: Path) -> None:
     """case 94"""
     with tarfile.open(sdist) as archive:
-        names = {name.partition("/")[2] for name in archive.getnames()}
+        files = {member.name.partition("/")[2] for member in archive.getmembers() if not member.isdir()}
+    listed = run("git", "-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT)
+    assert listed.returncode == 0, listed.stdout
+    kept = {name for name in listed.stdout.splitlines() if (ROOT / name).is_file() and not name.startswith(NOT_SHIPPED)}
 
-    wanted = {"setup.py", "pyproject.toml", "MANIFEST.in", "module/Makefile", "module/tests/vectors.json"}
-    for folder, pattern in (("module/src", "*.[ch]"), ("python/emq_native", "*.py"), ("python/emq_native", "*.lua")):
-        wanted |= {str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob(pattern)}
-    assert wanted <= names
-    assert not [name for name in names if name.endswith((".so", ".o", ".pyc")) or "/build/" in name]
+    assert {"setup.py", "module/Makefile", "module/src/module.c", "python/emq_native/scripts/emq.claim.lua"} <= kept
+    assert {name for name in files if not name.startswith(GENERATED)} == kept
 
 
 def test_case_94_a_wheel_is_built_from_the_archive_alone(wheel: Path) -> None:
@@ -65,5 +71,43 @@ def test_case_94_without_the_headers_of_python_the_message_says_so(unpacked: Pat
     assert "needs the headers of Python ('/nowhere/Python.h'; Debian: apt-get install python3-dev)" in built.stdout
 
 
-def test_package_and_module_have_one_version(wheel: Path) -> None:
-    assert wheel.name.split("-")[1] == _core.MODULE_VERSION
+def test_case_94_on_windows_the_message_says_what_the_package_needs(unpacked: Path) -> None:
+    """case 94"""
+    script = """if True:
+        import runpy, sys, setuptools
+        setuptools.setup = lambda **what: None
+        require_tools = runpy.run_path("setup.py")["require_tools"]
+        sys.platform = "win32"
+        require_tools()
+    """
+    built = run(sys.executable, "-c", script, cwd=unpacked)
+
+    assert built.returncode != 0
+    assert "emq-native needs a POSIX system, as Valkey does: Linux or macOS; on Windows, WSL" in built.stdout
+
+
+def test_the_module_is_for_the_processors_of_the_extension(unpacked: Path) -> None:
+    script = """if True:
+        import runpy, setuptools
+        setuptools.setup = lambda **what: None
+        architectures = runpy.run_path("setup.py")["architectures"]
+        print(*architectures("clang -Wall -arch arm64 -O2 -arch x86_64 -g".split()))
+        print(*architectures("gcc -O2 -march=x86-64-v2".split()))
+    """
+    told = run(sys.executable, "-c", script, cwd=unpacked)
+
+    assert told.returncode == 0, told.stdout
+    assert told.stdout.splitlines() == ["-arch arm64 -arch x86_64", ""]
+
+
+def test_package_module_image_and_changelog_have_one_version(wheel: Path) -> None:
+    told = {"package": wheel.name.split("-")[1]}
+    for file, pattern in (
+        ("CHANGELOG.md", r"^## ([\w.]+)"),
+        ("docker/Dockerfile", r'^LABEL .*(?:\n .*)*image\.version="([^"]+)"'),
+        ("pyproject.toml", r'^version = "(.+)"'),
+    ):
+        found = re.search(pattern, (ROOT / file).read_text("utf-8"), re.MULTILINE)
+        told[file] = found[1] if found else "none"
+
+    assert told == dict.fromkeys(told, _core.MODULE_VERSION)
