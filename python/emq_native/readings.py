@@ -253,8 +253,6 @@ class Names:
 
     def __init__(self, rest: float) -> None:
         self.rest = rest
-        self.complete = False
-        """Whether all keys were seen once."""
         self._known: set[str] = set()
         self._found: set[str] = set()
         self._cursor = 0
@@ -268,7 +266,7 @@ class Names:
                 self._found.update(name for key in keys if (name := queue_of(key)) is not None)
                 self._cursor = int(cursor)
                 if not self._cursor:
-                    self._known, self._found, self.complete = self._found, set(), True
+                    self._known, self._found = self._found, set()
                     self._next = time.monotonic() + self.rest
                     break
         return sorted(self._known | self._found)
