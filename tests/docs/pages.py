@@ -7,6 +7,7 @@ block says what else is to be done with it:
     <!-- file: NAME -->         the block is written to a file of that name beside the others
     <!-- output -->             a block of `text`: what the block before it prints, `...` for anything
     <!-- given: COMMAND -->     what has to be so before the block, and is not said in it
+    <!-- theirs: FILE -->       code of another system, or `sh`: run by peers.py
     <!-- not run: WHY -->       no test can run it, because
 
 Blocks of other languages claim nothing.

@@ -15,6 +15,7 @@ from pathlib import Path
 import redis
 from tests.docs.pages import ROOT, Block
 
+from emq_native import App
 from emq_native.server import Server
 
 PATIENCE_S = 120
@@ -134,6 +135,12 @@ class Reader:
         for group in self._groups:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", None) or "").startswith(f"{self.directory}/"):
+                for made in vars(module).values():
+                    if isinstance(made, App):
+                        made.close()
+                del sys.modules[name]
         for made in self.names.values():
             if hasattr(made, "close"):
                 with contextlib.suppress(Exception):
