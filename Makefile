@@ -16,7 +16,7 @@ C     := $(wildcard module/src/*.[ch] module/tests/*.[ch])
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench docs storm containers soak lint lint-python lint-c format clean distclean need
+.PHONY: help demo test bench bench-peers docs storm containers soak lint lint-python lint-c format clean distclean need
 
 help:
 	@echo 'make demo                      build all, start a Valkey with the module and push real work through it'
@@ -25,6 +25,7 @@ help:
 	@echo 'make test ARGS="-k claim"      the same, with arguments for pytest'
 	@echo 'make docs                      the reference of the commands, then the documentation as a site in build/site'
 	@echo 'make bench                     what all of it costs, beside scripts, plain commands and lists: bench/README.md; ARGS=--quick'
+	@echo 'make bench-peers               the same jobs through other queues, which it fetches from PyPI and npm into build/peers'
 	@echo 'make storm                     10,000 jobs while workers and the server are killed all the time, on both executors'
 	@echo 'make containers                tests of the images, and of the ways to install (need a container engine with compose)'
 	@echo 'make soak SECONDS=600          random walks of both executors beside the model; SEED=N repeats one'
@@ -46,6 +47,10 @@ docs: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench $(ARGS)
+
+bench-peers: $(VENV)/.dev
+	$(BIN)/python -m bench.peers --install
+	$(BIN)/python -m bench.peers $(ARGS)
 
 storm: $(VENV)/.dev
 	$(BIN)/python -m tests.storm.storm --executor native $(ARGS)

@@ -1,0 +1,1 @@
+"""The same jobs through other queues: `make bench-peers`."""
