@@ -125,7 +125,6 @@ class Worker:
         self._ends_at = 0.0
         self._waiting = False
         self._dry = False
-        self._dozing = False
         self._runners = 0
         self._troubles = 0
         self._rests_until = 0.0
@@ -293,8 +292,6 @@ class Worker:
                 ledger.settled(trip.verdicts, step.settled)
                 lost = ledger.take(step.jobs, since, time.monotonic())
                 self._dry = self.terms.burst and trip.wait and not step.jobs and not step.settled
-                if step.jobs and self._dozing:
-                    self._keeping.notify()
             else:
                 lost = []
                 ledger.unanswered(trip.verdicts, unsure=is_unsure(trouble))
@@ -383,9 +380,8 @@ class Worker:
         """Wait for the next thing to do and do it. False at the end."""
         with self._lock:
             if self._phase == WORKING:
-                self._dozing = not self._ledger.held
-                self._keeping.wait(None if self._dozing else TICK_S)
-                self._dozing = False
+                # It is not woken for jobs, which would have to share the interpreter with it just as they begin.
+                self._keeping.wait(TICK_S)
             if self._phase == LEAVING:
                 return False
             now = time.monotonic()
