@@ -24,7 +24,7 @@ const char *emq_fence_last(void) {
     return words[last];
 }
 
-const char *emq_fence_now(void) {
+const char *emq_fence_state(void) {
     static const char *const words[] = {[UNKNOWN] = "unknown", [OWN] = "ok", [MISSING] = "missing", [FOREIGN] = "foreign"};
     return words[last];
 }

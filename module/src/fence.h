@@ -18,7 +18,7 @@ ValkeyModuleString *emq_fence_value(emq_call *call);
 
 /* What the last command that looked has found, for INFO, in the words of its two fields. */
 const char *emq_fence_last(void);
-const char *emq_fence_now(void);
+const char *emq_fence_state(void);
 
 /* Whether that keeps writing commands out. */
 bool emq_fence_endangers(void);
