@@ -5,7 +5,8 @@
     tests/ir.py                     compares with tests/ir.json; fails when a command needs over 5 % more than recorded
     tests/ir.py --record            writes tests/ir.json
     tests/ir.py claim retry         only these
-    tests/ir.py --waiting 1000000   beside a longer backlog; --active 100000: beside more jobs in flight. Only prints
+    tests/ir.py --waiting 1000000   beside a longer backlog; --active 100000: beside more jobs in flight;
+                                    --append-only: with the append-only file. These only print
 
 One server runs under valgrind; only instructions inside processCommand are counted. Every command works on a fixed
 data set: a queue with BACKLOG jobs in each place, a payload of 100 bytes, the hash settings of docker/valkey.conf, a
@@ -265,7 +266,7 @@ class Server:
             "dir": directory,
             "save": "",
             "hash-seed": "emq",
-            "hash-max-listpack-value": 256,
+            "hash-max-listpack-value": 4096,
         }
         log = directory / "log"
         self.process = subprocess.Popen(
@@ -312,7 +313,7 @@ def bulk(word: bytes) -> bytes:
 class Counter(Server):
     """A server under callgrind. TIME is the mark between what is counted apart: it makes callgrind write a dump."""
 
-    def __init__(self, server: str, module: str, directory: Path) -> None:
+    def __init__(self, server: str, module: str, directory: Path, **settings: object) -> None:
         self.out = directory / "out"
         self.dumps = 0
         valgrind = [
@@ -322,7 +323,7 @@ class Counter(Server):
             "--dump-before=timeCommand",
             f"--callgrind-out-file={self.out}",
         ]
-        super().__init__([*valgrind, server], directory, loadmodule=module)
+        super().__init__([*valgrind, server], directory, loadmodule=module, **settings)
 
     def run(self, commands: Commands) -> int:
         """Answers the number of instructions that the commands took."""
@@ -338,9 +339,9 @@ class Counter(Server):
         raise SystemExit(f"{dump} has no summary")
 
 
-def prepare(server: str, directory: Path, commands: Commands) -> None:
+def prepare(server: str, directory: Path, commands: Commands, **settings: object) -> None:
     """Writes the data that a server in this directory starts with, at full speed."""
-    writer = Server([server], directory)
+    writer = Server([server], directory, **settings)
     try:
         writer.send((*commands, (b"SAVE",)))
     finally:
@@ -377,15 +378,16 @@ def main() -> int:
     parser.add_argument("--record", action="store_true", help="write what was counted to tests/ir.json")
     parser.add_argument("--waiting", type=int, metavar="N", help="other jobs that wait; compares nothing")
     parser.add_argument("--active", type=int, metavar="N", help="other jobs in flight; compares nothing")
+    parser.add_argument("--append-only", action="store_true", help="with the append-only file; compares nothing")
     parser.add_argument("--module", default=str(HERE.parent / "build/emq.so"))
     parser.add_argument("--server", default=DEFAULT_SERVER, help="a valkey-server with libc's malloc")
     options = parser.parse_args()
     names = options.names or list(CASES)
-    compares = options.waiting is None and options.active is None
+    compares = options.waiting is None and options.active is None and not options.append_only
     if unknown := [name for name in names if name not in CASES]:
         parser.error(f"no such command: {' '.join(unknown)}")
     if options.record and not compares:
-        parser.error("what is recorded is counted beside the usual backlog")
+        parser.error("what is recorded is counted beside the usual backlog, without append-only file")
     if not shutil.which("valgrind"):
         parser.error("valgrind is missing (Debian: apt-get install valgrind)")
     if not os.access(options.server, os.X_OK):
@@ -397,8 +399,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
         waiting, active_jobs = (BACKLOG if number is None else number for number in (options.waiting, options.active))
-        prepare(options.server, directory, backlog(waiting, active_jobs))
-        counter = Counter(options.server, options.module, directory)
+        file = {"appendonly": "yes" if options.append_only else "no"}
+        prepare(options.server, directory, backlog(waiting, active_jobs), **file)
+        counter = Counter(options.server, options.module, directory, **file)
         try:
             for name in names:
                 now, then = measure(counter, CASES[name]), recorded.get(name)
