@@ -27,7 +27,7 @@ RUN = ("python", "sh")
 LANGUAGES = (*RUN, "text", "conf", "yaml", "json", "ini", "js", "c", "html")
 
 _BLOCK = re.compile(
-    r"(?:^<!-- (?P<remark>.*?) -->\n)?^```(?P<language>\S*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
+    r"(?:^<!-- (?P<remark>[^\n]*?) -->\n)?^```(?P<language>\S*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
 )
 
 

@@ -24,7 +24,7 @@ CONTRACT = "docs/protocol.md"
 """Its blocks are steps in a notation of its own, which the conformance cases are about."""
 
 NOT_RUN = {
-    "CONTRIBUTING.md": 2,
+    "CONTRIBUTING.md": 3,
     "README.md": 1,
     "docs/install.md": 8,
     "docs/migrating/celery.md": 1,
