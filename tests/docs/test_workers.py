@@ -159,8 +159,9 @@ def test_the_rights_suffice(node: tuple[Server, Executor]) -> None:
             assert worker.join(4)
         finally:
             app.close()
+        with emq_native.connect(server.url) as sender:
+            sender.queue("orders").enqueue_in(b"{}", 0)
         with emq_native.connect(url("pump")) as bus:
-            bus.queue("orders").enqueue_in(b"{}", 0)
             pump = Pump(bus.queue("orders"))
             while not (stroke := pump.step()).fired:
                 time.sleep(stroke.pause)
