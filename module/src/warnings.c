@@ -30,8 +30,8 @@ static struct setting {
     bool (*is_bad)(const char *value);
     bool bad;
 } settings[SETTINGS] = {
-    [EVICTION] = {"maxmemory-policy", "may delete jobs and the fence; use noeviction", evicts},
-    [LISTPACK] = {"hash-max-listpack-value", "stores rows with a longer field in up to twice the memory; use 4096", is_short},
+    [EVICTION] = {"maxmemory-policy", "may delete jobs and the fence; use noeviction", evicts, false},
+    [LISTPACK] = {"hash-max-listpack-value", "stores rows with a longer field in up to twice the memory; use 4096", is_short, false},
 };
 
 /* The value as text, to be freed; NULL when the server does not tell, which it does unless its CONFIG was renamed. */

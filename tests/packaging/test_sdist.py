@@ -100,6 +100,14 @@ def test_the_module_is_for_the_processors_of_the_extension(unpacked: Path) -> No
     assert told.stdout.splitlines() == ["-arch arm64 -arch x86_64", ""]
 
 
+def test_on_macos_the_module_is_a_bundle_built_without_what_only_elf_knows(unpacked: Path) -> None:
+    told = run("make", "-C", "module", "--dry-run", "--always-make", "SYSTEM=Darwin", "build/emq.so", cwd=unpacked)
+
+    assert told.returncode == 0, told.stdout
+    assert " -bundle " in told.stdout
+    assert not re.findall(r"-shared|-fno-plt|-flto=|-Wl,", told.stdout)
+
+
 def test_package_module_image_and_changelog_have_one_version(wheel: Path) -> None:
     told = {"package": wheel.name.split("-")[1]}
     for file, pattern in (
