@@ -38,6 +38,7 @@ Size = Literal["full", "quick", "smoke"]
 US = 1_000  # nanoseconds
 MS = 1_000_000  # nanoseconds
 SETTLE_S = 0.001
+REHASHED_S = 20.0
 PROCESSORS = sorted(os.sched_getaffinity(0))
 
 AOF: Mapping[str, ConfigValue] = {
@@ -51,13 +52,18 @@ AOF: Mapping[str, ConfigValue] = {
 
 
 @contextmanager
-def served(executor: Executor | None, config: Mapping[str, ConfigValue] | None = None) -> Iterator[Server]:
-    """A server for the module, the scripts, or (None) plain commands, with its main thread on the first processor."""
+def served(
+    executor: Executor | None, config: Mapping[str, ConfigValue] | None = None, *, pinned: bool = True
+) -> Iterator[Server]:
+    """A server for the module, the scripts, or (None) plain commands.
+
+    pinned: its main thread stays on the first processor; the load generator keeps off it by `aside`.
+    """
     module = executor is not None and executor.name == "native"
     with Server(module=module, config=config) as server:
         if executor is not None:
             provision.claim(server.url, wire=executor.wire)
-        if len(PROCESSORS) > 1:
+        if pinned and len(PROCESSORS) > 1:
             os.sched_setaffinity(server.pid, PROCESSORS[:1])
         yield server
 
@@ -80,6 +86,14 @@ def cpu_ns(server: Server) -> int:
     """
     time.sleep(SETTLE_S)
     return int(Path(f"/proc/{server.pid}/task/{server.pid}/schedstat").read_text().split()[0])
+
+
+def await_tables(server: Server) -> None:
+    """Wait until the server has moved its keys to the larger table, if it is at that; at most REHASHED_S seconds."""
+    end = time.monotonic() + REHASHED_S
+    with server.client() as client:
+        while client.info("memory").get("mem_overhead_db_hashtable_rehashing") and time.monotonic() < end:
+            time.sleep(0.05)
 
 
 # Figures

@@ -184,13 +184,14 @@ def send(url: str, what: str, names: list[str], gap: float, ready_s: float) -> N
 
 
 def in_python(sizes: Sizes) -> Iterator[Late]:
-    with served(NATIVE) as server:
+    with served(NATIVE, pinned=False) as server:
         samples = lateness(server, "BLPOP", list_waiter, sizes.native, 0.015, sizes.ready_s)
         yield late("(list)", "enqueued", "redis-py, BLPOP", samples)
         for what in ("enqueued", "due"):
             samples = lateness(server, what, worker_waiter, sizes.native, 0.015, sizes.ready_s)
             yield late("native", what, "Worker", samples)
-    with served(SCRIPTED) as server:  # so far apart that each waiter has come to the longest pause between two looks
+    # So far apart that each waiter has come to the longest pause between two looks.
+    with served(SCRIPTED, pinned=False) as server:
         for what in ("enqueued", "due"):
             samples = lateness(server, what, worker_waiter, sizes.scripted, 0.12, sizes.ready_s)
             yield late("scripted", what, "Worker", samples)

@@ -7,12 +7,11 @@ server's CPU for a whole life stands beside the bytes.
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from bench.common import HERE, US, Size, Table, aside, cpu_ns, median, served, spread
+from bench.common import HERE, US, Size, Table, aside, await_tables, cpu_ns, median, served, spread
 from bench.load import FILLING, PIPELINE, Client, Verbs, ids
 from emq_native.executors import NATIVE
 from emq_native.server import ConfigValue, Server
@@ -20,7 +19,6 @@ from emq_native.server import ConfigValue, Server
 SETTING = "hash-max-listpack-value"
 SHIPPED = HERE.parent / "docker" / "valkey.conf"
 PLACE = {"loadmodule", "bind", "protected-mode", "port", "dir"}  # where a server runs, not how
-REHASHED_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -43,11 +41,11 @@ SIZES: dict[Size, Sizes] = {
 }  # fmt: skip
 
 NOTE = """\
-Bytes of the server's memory (`used_memory`, so with what the allocator rounds up) per job, with the settings of
-docker/valkey.conf but for the limit named; there it is {shipped:,}. `over` is what is left after the payload. A job
-takes least just before the server's tables double (`least over`) and most just after it (`most over`); `waiting` is the
-mean of the two, `active` is measured after it. `life us`: the server's CPU for a whole life, pipelined, append-only
-file included, median of {rounds} rounds of {jobs:,} jobs."""
+Bytes of the server's memory (`used_memory`, so with what the allocator, here {allocator}, rounds up) per job, with
+the settings of docker/valkey.conf but for the limit named; there it is {shipped:,}. `over` is what is left after
+the payload. A job takes least just before the server's tables double (`least over`) and most just after it (`most
+over`); `waiting` is the mean of the two, `active` is measured after it. `life us`: the server's CPU for a whole
+life, pipelined, append-only file included, median of {rounds} rounds of {jobs:,} jobs."""
 
 COLUMNS = {
     "payload": ",", "limit": ",", "shipped": "", "jobs": ",", "waiting": ",.0f", "over": ",.0f", "least_over": ",.0f",
@@ -85,11 +83,13 @@ def measure(size: Size) -> list[Table]:
     sizes = SIZES[size]
     config = shipped()
     given = int(str(config[SETTING]))
-    note = NOTE.format(shipped=given, rounds=sizes.rounds, jobs=sizes.jobs)
     with ExitStack() as stack:
         stack.enter_context(aside())
         server = stack.enter_context(served(NATIVE, config | {"auto-aof-rewrite-percentage": 0}))
         rows = [row for payload in sizes.fill for row in rows_of(server, sizes, payload, given)]
+        with server.client() as client:
+            allocator = client.info("memory")["mem_allocator"]
+    note = NOTE.format(allocator=allocator, shipped=given, rounds=sizes.rounds, jobs=sizes.jobs)
     return [Table("memory", "What memory does a job take?", note, COLUMNS, rows)]
 
 
@@ -140,11 +140,7 @@ def life(server: Server, verbs: Verbs, count: int) -> float:
 
 
 def used_memory(server: Server) -> int:
-    """Bytes, as soon as no table is being moved to a larger one."""
-    end = time.monotonic() + REHASHED_S
+    """Bytes."""
+    await_tables(server)
     with server.client() as client:
-        while True:
-            found = client.info("memory")
-            if not found.get("mem_overhead_db_hashtable_rehashing") or time.monotonic() > end:
-                return int(found["used_memory"])
-            time.sleep(0.05)
+        return int(client.info("memory")["used_memory"])

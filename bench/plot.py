@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from bench.common import Report
-from bench.load import WAYS
+from bench.load import PIPELINE, WAYS
 
 OURS, SCRIPTED, FLOOR, EDGE = "#1f6fb4", "#e08a1e", "#8a8f98", "#555b66"
 BY = {"native": OURS, "scripted": SCRIPTED, "core": FLOOR, "multi": "#c9ccd1", "ping": "#ffffff"}
@@ -69,7 +69,7 @@ def lives(axes: Axes, rows: list[Any]) -> None:
 
 def flat(axes: Axes, rows: list[Any]) -> None:
     for what, mark in (("backlog", "o"), ("in flight", "s")):
-        levels = [row for row in rows if row.what == what]
+        levels = [row for row in rows if row.what == what and row.way == PIPELINE.name]
         numbers = [level.number for level in levels]
         axes.plot(numbers, [level.native_us for level in levels], mark + "-", color=OURS, label=f"native, {what}")
         axes.plot(numbers, [level.core_us for level in levels], mark + "--", color=FLOOR, label=f"core, {what}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from bench.common import Table, ratio
@@ -94,9 +95,9 @@ def lateness(rows: list[Any]) -> Iterator[Judgement]:
 
 
 def flat(rows: list[Any]) -> Iterator[Judgement]:
-    for what in ("backlog", "in flight"):
-        levels = [row for row in rows if row.what == what]
-        told = f"server CPU of a life, {what} {levels[0].number:,} to {levels[-1].number:,}"
+    for what, way in product(("backlog", "in flight"), (PIPELINE, ALONE)):
+        levels = [row for row in rows if row.what == what and row.way == way.name]
+        told = f"server CPU of a life, {way.name}, {what} {levels[0].number:,} to {levels[-1].number:,}"
         yield at_most(1.2, "6", told, levels[-1].native_growth, levels[-1].core_growth)
 
 
@@ -108,7 +109,7 @@ def waiters(rows: list[Any]) -> Iterator[Judgement]:
 
 def memory(rows: list[Any]) -> Iterator[Judgement]:
     for row in rows:
-        if row.shipped:
+        if row.shipped and row.payload in (100, 10_000):
             yield at_most(220, "7", f"bytes of a waiting job beyond its {row.payload:,} bytes", row.over)
 
 

@@ -266,7 +266,7 @@ def speeds(sizes: Sizes) -> Iterator[Speed]:
 
 
 def loops_of(executor: Executor | None, stack: ExitStack) -> Iterator[Loop]:
-    server = stack.enter_context(served(executor))
+    server = stack.enter_context(served(executor, pinned=False))
     if executor is None:
         client = stack.enter_context(server.client())
         for batch in (1, BATCH):
@@ -302,7 +302,7 @@ def run_workers(url: str, name: str, processes: int, batch: int) -> None:
 
 
 def fleets(sizes: Sizes) -> Iterator[Fleet]:
-    with served(NATIVE) as server:
+    with served(NATIVE, pinned=False) as server:
         for batch in (1, BATCH):
             for processes in (1, 2):
                 worked, server_us = rounds_of(server, processes, batch, sizes)
