@@ -38,8 +38,9 @@ def engine() -> Iterator[docker.DockerClient]:
     pytest.skip(missing)
 
 
-@pytest.fixture(scope="session", params=["8.1", "9.1"])
+@pytest.fixture(scope="session", params=["8.1", "9.1", "8.1-alpine"])
 def version(request: pytest.FixtureRequest) -> str:
+    """The tag of the base."""
     return str(request.param)
 
 

@@ -19,7 +19,7 @@ JOB = "JOB0EEMl9I7Qw4"
 
 def test_the_server_is_of_the_version_that_the_base_names(node: Node) -> None:
     with node.client() as client:
-        assert client.info("server")["valkey_version"].startswith(node.version + ".")
+        assert client.info("server")["valkey_version"].startswith(node.version.removesuffix("-alpine") + ".")
 
 
 def test_the_module_comes_from_the_configuration_file_and_from_nowhere_else(node: Node) -> None:
@@ -34,6 +34,12 @@ def test_nothing_runs_as_root_and_the_module_cannot_be_replaced(engine: docker.D
     assert node.run("id -un; id -u") == (0, "valkey\n999")
     assert engine.images.get(node.image).attrs["Config"]["User"] == "999"  # a number, which orchestrators can judge
     assert node.run(f"test -x {MODULE} && ! test -w {MODULE}") == (0, "")
+
+
+def test_the_module_meets_the_libc_of_its_base(node: Node) -> None:
+    archive, _ = node.container.get_wrapped_container().get_archive(MODULE)
+    needs_glibc = b"GLIBC_" in b"".join(archive)
+    assert needs_glibc is not node.version.endswith("-alpine")
 
 
 def test_nothing_is_evicted_and_every_job_goes_to_disk(node: Node) -> None:
