@@ -25,8 +25,9 @@ from emq_native.server import find_binary
 
 def check_files() -> None:
     """Before anything asks for the module's path, which would mend a lost bit."""
-    package = Path(emq_native.__file__).parent
-    assert package == Path(sysconfig.get_path("platlib"), "emq_native"), f"{package} is not an installed package"
+    package = Path(emq_native.__file__).resolve().parent
+    installed = Path(sysconfig.get_path("platlib"), "emq_native").resolve()
+    assert package == installed, f"{package} is not an installed package"
     module = package / "emq.so"
     mode = module.lstat().st_mode
     assert stat.S_ISREG(mode), f"{module} is no plain file"
