@@ -115,6 +115,8 @@ def settling_of(job: Job, ended: object, policy: Policy) -> Settling:
 
     Raises nothing: where the backoff or the exception is of no use, the run failed and the next one is a second later.
     """
+    if ended is None:
+        return t.Complete(job)
     try:
         return _settling_of(job, ended, policy)
     except Exception as error:
@@ -123,8 +125,6 @@ def settling_of(job: Job, ended: object, policy: Policy) -> Settling:
 
 
 def _settling_of(job: Job, ended: object, policy: Policy) -> Settling:
-    if ended is None:
-        return t.Complete(job)
     if not isinstance(ended, BaseException):
         fits = isinstance(ended, (bytes, bytearray, memoryview)) and len(ended) <= MAX_PAYLOAD
         return t.Complete(job, result=ended if fits else None)  # type: ignore[arg-type]

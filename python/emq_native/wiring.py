@@ -314,7 +314,7 @@ class Routes(Generic[PoolT]):
         """The pool for a queue, or for calls without a queue. Raises InvalidArgument when closed, Unavailable."""
         if self._closed:
             raise InvalidArgument("this bus is closed")
-        return self._at(self._address(owner))
+        return self._at(self._address(owner) if self._target.cluster else None)
 
     def follow(self, redirection: Redirected, owner: bytes | None, host: str) -> PoolT:
         """The pool that a node at `host` redirected to."""
@@ -343,7 +343,7 @@ class Routes(Generic[PoolT]):
         return list(self._pools.values())
 
     def _address(self, owner: bytes | None) -> Address | None:
-        if owner is None or not self._target.cluster:
+        if owner is None:
             return None
         moved = self._moved.get(owner)
         if moved is not None:

@@ -36,7 +36,7 @@ from emq_native.pump import Pump
 from emq_native.rounds import Batch, Round, Rounds, settle
 from emq_native.serializers import Json, Serializer
 from emq_native.terms import Prepare, Terms, ends_worker, is_unsure, logger, simple, tell_settled, told
-from emq_native.wiring import Plan, backoff
+from emq_native.wiring import Call, backoff
 
 if TYPE_CHECKING:
     from emq_native.connector import Bus
@@ -485,7 +485,9 @@ class Worker:
     def _carry(self, bus: Bus, batch: Batch, watched: bool) -> list[Any]:
         """One round trip. watched: it may wait in the server, and the keeper may end the wait."""
         commands = [each for each in batch if isinstance(each, tuple)]
-        plan = Plan([(each, self.queue) for each in batch if isinstance(each, t.Transition)])
+        steps = [each for each in batch if isinstance(each, t.Transition)]
+        key = self.queue.key
+        calls = [Call(step.verb, step.words(key), key) for step in steps]
 
         def send(line: Line, asking: bool) -> list[Answer]:
             if asking:
@@ -493,8 +495,8 @@ class Worker:
             if watched:
                 self._watch(line)
             try:
-                line.executor(self.queue.key)
-                answers = line.ask(commands) if commands else line.pipeline(plan.calls)
+                line.executor(key)
+                answers = line.ask(commands) if commands else line.pipeline(calls)
             finally:
                 if watched:
                     with self._lock:
@@ -504,8 +506,13 @@ class Worker:
                     raise answer
             return answers
 
-        answers: list[Any] = bus._routed(self.queue.key, send, waits=watched and not commands)
-        return answers if commands else plan.values(answers)
+        answers: list[Any] = bus._routed(key, send, waits=watched and not commands)
+        if commands:
+            return answers
+        return [
+            answer if isinstance(answer, EmqError) else step.decode(answer, self.queue.name)
+            for step, answer in zip(steps, answers, strict=True)
+        ]
 
     def _watch(self, line: Line) -> None:
         if line not in self._numbers:

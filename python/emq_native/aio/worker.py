@@ -31,7 +31,7 @@ from emq_native.pump import Strokes
 from emq_native.rounds import Batch, Rounds, settle
 from emq_native.serializers import Json, Serializer
 from emq_native.terms import Prepare, Terms, ends_worker, is_unsure, logger, simple, tell_settled, told
-from emq_native.wiring import Plan, backoff
+from emq_native.wiring import Call, backoff
 
 if TYPE_CHECKING:
     from emq_native.aio.connector import Bus
@@ -390,16 +390,18 @@ class Worker:
     async def _carry(self, bus: Bus, batch: Batch, watched: bool) -> list[Any]:
         """One round trip. watched: it may wait in the server, and a stop may end the wait."""
         commands = [each for each in batch if isinstance(each, tuple)]
-        plan = Plan([(each, self.queue) for each in batch if isinstance(each, t.Transition)])
+        steps = [each for each in batch if isinstance(each, t.Transition)]
+        key = self.queue.key
+        calls = [Call(step.verb, step.words(key), key) for step in steps]
 
         async def send(line: Line, asking: bool) -> list[Answer]:
             if asking:
                 raise Unavailable("the slot of the queue is being moved", network=True)
             try:
-                await line.executor(self.queue.key)
+                await line.executor(key)
                 if watched:
                     await self._watch(line)
-                answers = await (line.ask(commands) if commands else line.pipeline(plan.calls))
+                answers = await (line.ask(commands) if commands else line.pipeline(calls))
             finally:
                 if watched:
                     self._blocked = None
@@ -408,8 +410,13 @@ class Worker:
                     raise answer
             return answers
 
-        answers: list[Any] = await bus._routed(self.queue.key, send, waits=watched and not commands)
-        return answers if commands else plan.values(answers)
+        answers: list[Any] = await bus._routed(key, send, waits=watched and not commands)
+        if commands:
+            return answers
+        return [
+            answer if isinstance(answer, EmqError) else step.decode(answer, self.queue.name)
+            for step, answer in zip(steps, answers, strict=True)
+        ]
 
     async def _watch(self, line: Line) -> None:
         if line not in self._numbers:
