@@ -51,7 +51,7 @@ SIZES: dict[Size, Sizes] = {
 NOTE = """\
 Milliseconds from the instant a job was sent, or is due, until its waiter has it, on raw sockets or in a program
 with eight waiters; everybody is idle between two jobs. A scripted worker has nothing to wait on for jobs without a
-lane, so it looks again and again; an idle server ends its pauses when its own clock ticks, ten times a second."""
+lane, so it looks again and again."""
 
 COLUMNS = {
     "executor": "", "what": "", "waiter": "", "samples": ",", "p50_ms": ".3f", "p99_ms": ".3f", "longest_ms": ".3f",
