@@ -61,10 +61,13 @@ emq_id_status emq_id_encode(const char space[EMQ_ID_SPACE_LENGTH], uint64_t valu
 
 emq_job_id_status emq_job_id_check(const char *text, size_t length) {
     if (length < EMQ_ID_SPACE_LENGTH || memcmp(text, EMQ_JOB_SPACE, EMQ_ID_SPACE_LENGTH) != 0) return EMQ_JOB_ID_SPACE;
+    if (length != EMQ_ID_LENGTH) return EMQ_JOB_ID_SHAPE;
 
-    char space[EMQ_ID_SPACE_LENGTH];
-    uint64_t value;
-    return emq_id_decode(text, length, space, &value) == EMQ_ID_OK ? EMQ_JOB_ID_OK : EMQ_JOB_ID_SHAPE;
+    const char *digits = text + EMQ_ID_SPACE_LENGTH;
+    for (int i = 0; i < EMQ_ID_DIGITS; i++) {
+        if (VALUES[(unsigned char)digits[i]] == 0) return EMQ_JOB_ID_SHAPE;
+    }
+    return memcmp(digits, LARGEST, EMQ_ID_DIGITS) <= 0 ? EMQ_JOB_ID_OK : EMQ_JOB_ID_SHAPE;
 }
 
 /* Milliseconds since the epoch, which may exceed MS_MAX. */

@@ -17,6 +17,12 @@ typedef struct emq_vector {
     void *few[EMQ_FEW];
 } emq_vector;
 
+/* For memory that is not zeroed. */
+static inline void emq_vector_begin(emq_vector *vector) {
+    vector->many = NULL;
+    vector->count = vector->capacity = 0;
+}
+
 static inline void **emq_vector_items(emq_vector *vector) {
     return vector->many ? vector->many : vector->few;
 }

@@ -108,7 +108,7 @@ emq_key *emq_store_key(emq_call *call, emq_queue_key which) {
     emq_key *key = &call->keys[which];
     if (!(call->named & EMQ_BIT(which))) {
         call->named |= EMQ_BIT(which);
-        *key = (emq_key){.name = name_queue_key(call, which)};
+        emq_key_begin(key, name_queue_key(call, which));
     }
     return key;
 }

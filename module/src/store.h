@@ -58,6 +58,14 @@ typedef struct emq_key {
     emq_vector words;
 } emq_key;
 
+static inline void emq_key_begin(emq_key *key, ValkeyModuleString *name) {
+    key->name = name;
+    key->handle = NULL;
+    key->opened = false;
+    key->verb = NULL;
+    emq_vector_begin(&key->words);
+}
+
 void emq_store_open(emq_call *call);
 void emq_store_close(emq_call *call);
 
