@@ -33,7 +33,7 @@ def test_a_fresh_node_is_claimed_once_it_serves_and_is_healthy_only_then(claimin
         assert client.execute_command("EMQ.ENQUEUE", "emq:{fresh}", "JOB0EEMl9I7Qw4", "one") == 1
         assert claiming.run("emq-health") == (0, "")
         client.delete(FENCE)
-        assert claiming.run("emq-health") == (1, "{emq}:version holds , not echomq:6.0.0")
+        assert claiming.run("emq-health") == (1, "{emq}:version holds nothing, not echomq:6.0.0")
 
 
 def test_a_node_that_is_ours_stays_ours_when_it_starts_again(claiming: Node) -> None:

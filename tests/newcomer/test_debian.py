@@ -6,9 +6,12 @@ import io
 import tarfile
 
 import docker
+import pytest
 from testcontainers.core.container import DockerContainer
 from tests.newcomer.conftest import machine
 from tests.newcomer.guide import ROOT, steps
+
+pytestmark = pytest.mark.timeout(900)  # it downloads and builds
 
 
 def source() -> bytes:

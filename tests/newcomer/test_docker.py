@@ -12,8 +12,12 @@ import pytest
 import redis
 from docker.errors import NotFound
 from docker.models.containers import Container
+from docker.models.volumes import Volume
+from tests.containers.conftest import absent
 from tests.containers.node import until
 from tests.newcomer.guide import ROOT, steps
+
+pytestmark = pytest.mark.timeout(900)  # it downloads and builds
 
 SERVER, CLUSTER, FAILOVER = range(3)
 PROJECT = "emq-newcomer"
@@ -43,9 +47,7 @@ def shell(public_names: None, free_port: int) -> Shell:
 
     def run(commands: str) -> str:
         script = commands.replace("127.0.0.1:6379:", f"127.0.0.1:{free_port}:")
-        done = subprocess.run(
-            ("bash", "-euxc", script), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280
-        )
+        done = subprocess.run(("bash", "-euxc", script), cwd=ROOT, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return done.stdout
 
@@ -54,17 +56,21 @@ def shell(public_names: None, free_port: int) -> Shell:
 
 @pytest.fixture
 def tidy(engine: docker.DockerClient) -> Iterator[None]:
-    """What the steps leave on the machine goes, before and after them."""
+    """What the steps leave on the machine goes; what was there before them stays."""
+    if subprocess.run((*COMPOSE[:2], "version"), capture_output=True).returncode != 0:
+        absent("docker has no compose")
 
-    def clean() -> None:
-        for thing, collection in (("emq", engine.containers), ("emq-jobs", engine.volumes)):
+    def mine() -> Iterator[Container | Volume]:
+        for name, collection in (("emq", engine.containers), ("emq-jobs", engine.volumes)):
             with suppress(NotFound):
-                collection.get(thing).remove(force=True)
-        subprocess.run((*COMPOSE, "-p", PROJECT, "down", "-v", "-t", "1"), cwd=ROOT, check=True, capture_output=True)
+                yield collection.get(name)
 
-    clean()
+    for found in mine():
+        pytest.fail(f"{found.name} is there already, perhaps of somebody who has followed the steps; remove it first")
     yield
-    clean()
+    for left in mine():
+        left.remove(force=True)
+    subprocess.run((*COMPOSE, "-p", PROJECT, "down", "-v", "-t", "1"), cwd=ROOT, check=True, capture_output=True)
 
 
 def test_a_server_takes_lends_and_completes_a_job(shell: Shell, tidy: None, free_port: int) -> None:

@@ -13,6 +13,8 @@ from testcontainers.core.container import DockerContainer
 from tests.newcomer.conftest import machine
 from tests.newcomer.guide import ROOT, steps
 
+pytestmark = pytest.mark.timeout(900)  # it downloads and builds
+
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
