@@ -8,6 +8,7 @@ What a user may not ask is None.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any, Final, TypeVar
 
 from emq_native import transitions as t
 from emq_native._core import group_name
+from emq_native.arguments import MAX_INTEGER
 from emq_native.errors import EmqError, InvalidArgument, PermissionDenied, Unavailable, WrongType
 from emq_native.executors import NATIVE, SCRIPTED, Executor
 from emq_native.fence import IDENTITIES, fence_key
@@ -241,7 +243,8 @@ class _Look:
     def _since(self, scored: Any) -> float | None:
         if isinstance(scored, EmqError):
             return None
-        return max(0.0, self.node.now_ms - float(scored[1])) / 1000 if scored else 0.0
+        # No time is before 1970; a score that says so is nobody's who means one.
+        return max(0.0, self.node.now_ms - max(0.0, float(scored[1]))) / 1000 if scored else 0.0
 
 
 class Names:
@@ -359,4 +362,6 @@ def _each(answer: Any, convert: Callable[[Any], T], count: int) -> list[T | None
 
 
 def _number(text: bytes | None) -> int:
-    return int(text) if text is not None and text.isdigit() else 0
+    """A stored number, as the executors read it: what is not sound counts as absent."""
+    number = int(text) if text is not None and re.fullmatch(rb"[1-9][0-9]{0,15}", text) else 0
+    return number if number <= MAX_INTEGER else 0

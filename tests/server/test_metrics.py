@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import emq_native
 from emq_native import mint, provision, readings
 from emq_native.conformance.host import OwnServer
+from emq_native.doctor import examine
 from emq_native.executors import Executor
 from emq_native.ids import JobId
 from emq_native.metrics import FAMILIES, Exporter, Page, WakeProbe, _node
@@ -232,6 +233,27 @@ def test_what_foreign_clients_listed_in_a_place_spoils_nothing(
     client.sadd("emq:{orders}:lanes", "no group!", b"\xff")
     client.zadd("emq:{orders}:pending", {b"\xff": 0})
     assert scrape(server.url).labels("emq_lane_pending", "group") == ["g"]
+
+
+@pytest.mark.parametrize("ceiling", ["9" * 5000, "9" * 400, "9" * 16, "007", "-1", "two"])
+def test_a_ceiling_that_is_no_number_to_the_executors_is_none(
+    server: Server, queue: Queue, client: redis.Redis, ceiling: str
+) -> None:
+    queue.enqueue(b"x", group="g")
+    client.hset("emq:{orders}:glimit", "g", ceiling)
+    assert scrape(server.url)("emq_lane_limit", queue="orders", group="g") == 0
+    assert queue.claim_fair(HOUR) is not None
+
+
+@pytest.mark.parametrize("score", ["-inf", "-1e300"])
+def test_a_due_time_before_all_times_is_told_by_exporter_and_doctor(
+    server: Server, queue: Queue, client: redis.Redis, score: str
+) -> None:
+    client.zadd("emq:{orders}:schedule", {queue.enqueue_in(b"x", HOUR): score})
+    late = scrape(server.url)("emq_schedule_lateness_seconds", queue="orders")
+    assert late is not None
+    assert time.time() - HOUR < late <= time.time()
+    assert [each.verdict for each in examine(server.url).findings if each.check == "due"] == ["warn"]
 
 
 def test_a_walk_for_names_goes_on_where_the_last_one_stopped(
