@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from inspect import isawaitable
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -50,7 +51,7 @@ class Retry(Signal):
             _bearable(after)
         super().__init__(after, reason)
         self.after = after
-        self.reason = reason
+        self.reason = str(reason)
 
 
 class Snooze(Signal):
@@ -73,7 +74,7 @@ class Reject(Signal):
 
     def __init__(self, reason: str = "rejected by the handler") -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason = str(reason)
 
 
 class TimedOut(BaseException):
@@ -125,6 +126,9 @@ def settling_of(job: Job, ended: object, policy: Policy) -> Settling:
 
 
 def _settling_of(job: Job, ended: object, policy: Policy) -> Settling:
+    if isawaitable(ended):
+        # Whoever completed the job now would lose it: its work was never begun.
+        ended = TypeError("the handler returned what has to be awaited: emq_native.aio.Worker runs coroutine functions")
     if not isinstance(ended, BaseException):
         fits = isinstance(ended, (bytes, bytearray, memoryview)) and len(ended) <= MAX_PAYLOAD
         return t.Complete(job, result=ended if fits else None)  # type: ignore[arg-type]

@@ -311,6 +311,26 @@ def test_a_handler_over_its_time_is_interrupted_and_has_failed(queue: Queue, sta
     assert b"longer than 0.1 s" in (queue.peek(job) or {})["last_error"]
 
 
+async def coroutine(job: HeldJob) -> bytes:
+    return b"never"
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+def test_a_job_whose_coroutine_nobody_runs_has_failed(queue: Queue) -> None:
+    job_id = queue.enqueue(b"work")
+    assert work_off(queue, coroutine, max_attempts=1).stats.dead == 1
+    assert b"emq_native.aio.Worker" in (queue.peek(job_id) or {})["last_error"]
+
+
+def test_a_reason_that_is_an_exception_is_its_text(queue: Queue) -> None:
+    def handle(job: HeldJob) -> None:
+        raise Reject(ValueError("no such customer"))  # type: ignore[arg-type]
+
+    job_id = queue.enqueue(b"work")
+    assert work_off(queue, handle).stats.dead == 1
+    assert (queue.peek(job_id) or {})["last_error"] == b"no such customer"
+
+
 def test_a_handler_that_exits_fails_its_own_job(queue: Queue) -> None:
     def handler(job: HeldJob) -> None:
         if job.payload == b"exits":
