@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from emq_native import transitions as t
@@ -177,9 +178,10 @@ class Pump:
                 logger.warning("queue %s: %s; the pump tries again in %.1f s", self.queue.name, error, pause)
             self._over.wait(pause)
 
-    def start(self) -> None:
-        """Pump in a thread of its own."""
-        self._thread = threading.Thread(target=self.run, name=f"emq-{self.queue.name}-pump", daemon=True)
+    def start(self, failed: Callable[[BaseException], object] | None = None) -> None:
+        """Pump in a thread of its own. failed: is told there what ended it, if it did not end by `stop`."""
+        name = f"emq-{self.queue.name}-pump"
+        self._thread = threading.Thread(target=partial(self._run_until, failed), name=name, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -188,6 +190,14 @@ class Pump:
         if self._thread is not None:
             self._thread.join()
         self._bus.close()
+
+    def _run_until(self, failed: Callable[[BaseException], object] | None) -> None:
+        try:
+            self.run()
+        except BaseException as error:
+            if failed is None:
+                raise
+            failed(error)
 
     def _carry(self, batch: Batch) -> list[Any]:
         commands = [each for each in batch if isinstance(each, tuple)]

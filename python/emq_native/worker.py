@@ -158,7 +158,7 @@ class Worker:
         )
         if terms.repeats:
             self._pump = Pump(self.queue, promote=False, reap=False, serializer=terms.serializer)
-            self._pump.start()
+            self._pump.start(self._fail)
         name = f"emq-{self.queue.name}"
         self._runners = terms.concurrency
         self._keeper = threading.Thread(target=self._keep, name=f"{name}-keeper", daemon=True)

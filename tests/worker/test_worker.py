@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from functools import partial
 
 import pytest
@@ -16,6 +16,7 @@ from tests.worker.conftest import wait_until
 from emq_native import (
     Bus,
     HeldJob,
+    PermissionDenied,
     Queue,
     Reject,
     Retry,
@@ -650,3 +651,14 @@ def test_a_user_who_may_not_unblock_ends_with_the_wait(own_server: Server, execu
         wait_until(lambda: completed(queue) == 1)
         worker.stop()
         assert worker.join(10)
+
+
+def test_a_user_who_may_not_fire_repeats_ends_the_worker_that_shall(own_server: Server, started: Start) -> None:
+    with own_server.client() as control:
+        control.execute_command("ACL", "SETUSER", "u", "on", "nopass", "~*", "+@all", "-hmget")
+        with connect(own_server.url) as bus:
+            bus.queue("q").repeat("n", 60, b"", first=datetime.now(timezone.utc))
+    with connect(own_server.url, username="u", password="x") as bus:
+        worker = started(Worker(bus.queue("q"), nothing, repeats=True))
+        with pytest.raises(PermissionDenied):
+            worker.join(10)
