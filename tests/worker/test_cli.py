@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
 import subprocess
@@ -13,13 +14,14 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 from tests.cli.conftest import PROGRAM
 from tests.worker.apps import note, other, slow
 from tests.worker.conftest import wait_until
 
 from emq_native import Bus, Queue, Worker, connect, mint
 from emq_native.cli import main
-from emq_native.cli.jobs import age
+from emq_native.cli.jobs import age, rich_table
 from emq_native.serializers import Json, Message
 from emq_native.server import Server
 from emq_native.worker import _work
@@ -108,6 +110,30 @@ def test_jobs_are_listed_place_by_place(run: Run, queue: Queue) -> None:
     assert [each["id"] for each in only] == [lane]
     assert next(each for each in shown if each["id"] == flat)["payload"] == "\\xffflat"
     assert run("jobs", "ls", "jobs", "--state", "dead").stdout.splitlines()[1].endswith("\tpayload\tValueError: bad")
+
+
+HOSTILE = "\x1b[2J\r\x9b31m\u202eevil"
+HARMLESS = "\\x1b[2J\\r\\x9b31m\\u202eevil"
+
+
+@pytest.mark.parametrize("words", [("jobs", "show", "jobs"), ("jobs", "ls", "jobs"), ("dead", "ls", "jobs")])
+def test_what_could_steer_a_terminal_is_shown_with_backslashes(run: Run, queue: Queue, words: tuple[str, ...]) -> None:
+    queue.enqueue(HOSTILE.encode())
+    job = queue.claim(60)
+    assert job is not None
+    queue.log(job, HOSTILE)
+    queue.retry(job, max_attempts=1, error=HOSTILE)
+
+    shown = CliRunner().invoke(main, (*words, *([job.id] if "show" in words else [])), color=True).stdout
+
+    assert HARMLESS in shown
+    assert not set("\x1b\r\x9b\u202e") & set(shown)
+
+
+def test_a_table_on_a_terminal_steers_it_no_more_than_lines_do() -> None:
+    page = Console(file=io.StringIO(), width=200)
+    page.print(rich_table("jobs", ("payload",), [(HOSTILE,)]))
+    assert HARMLESS in page.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_a_job_is_shown_with_its_log(run: Run, queue: Queue) -> None:

@@ -10,6 +10,7 @@ Exit codes, the same for every command:
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import Any, Final
 
@@ -43,13 +44,21 @@ Exit codes: 0 done, or yes; 1 refused, or no; 2 wrong command line;
 """
 
 
+_STEERS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def plain(text: str) -> str:
+    """A text that others wrote, as it may go to a terminal: what could steer it is shown with backslashes."""
+    return _STEERS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 class Failure(click.ClickException):
     """The answer is no. One line on standard error."""
 
     exit_code = 1
 
     def show(self, file: Any = None) -> None:
-        click.echo(f"emq-native: {self.format_message()}", err=True)
+        click.echo(f"emq-native: {plain(self.format_message())}", err=True)
 
 
 class WrongCall(Failure):

@@ -14,6 +14,8 @@ from click.core import ParameterSource
 from rich.console import Console
 from rich.table import Table
 
+from emq_native.cli import plain
+
 URL_VARIABLE: Final = "EMQ_URL"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -86,14 +88,19 @@ def facts(title: str, rows: Iterable[tuple[str, str]]) -> None:
     """Names and values: a table on a terminal, `name: value` lines elsewhere."""
     if not sys.stdout.isatty():
         for name, value in rows:
-            click.echo(f"{name}: {value}")
+            tell(f"{name}: {value}")
         return
     table = Table(title=title, title_justify="left", show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(name, value)
+        table.add_row(name, plain(value))
     Console(highlight=False, markup=False).print(table)
+
+
+def tell(text: str) -> None:
+    """A text on standard output that others may have written."""
+    click.echo(plain(text))
 
 
 def as_json(value: Any) -> None:
@@ -103,4 +110,4 @@ def as_json(value: Any) -> None:
 
 def warn(text: str) -> None:
     """A warning on standard error; it changes no exit code."""
-    click.echo(click.style(f"warning: {text}", fg="yellow"), err=True)
+    click.echo(click.style(f"warning: {plain(text)}", fg="yellow"), err=True)

@@ -8,8 +8,8 @@ from typing import Final
 
 import click
 
-from emq_native.cli import Failure, NoVerdict
-from emq_native.cli.console import as_json, node_url
+from emq_native.cli import Failure, NoVerdict, plain
+from emq_native.cli.console import as_json, node_url, tell
 from emq_native.doctor import Examination, examine
 
 COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red", "open": "blue"}
@@ -49,9 +49,9 @@ def _show(found: Examination) -> None:
             node = finding.node
             click.echo(click.style(f"{node}", bold=True))
         verdict = click.style(f"{finding.verdict:<5}", fg=COLOURS[finding.verdict])
-        click.echo(f"{verdict} {finding.check:<{width}}  {finding.text}")
+        click.echo(f"{verdict} {finding.check:<{width}}  {plain(finding.text)}")
         if finding.fix:
-            click.echo(f"      {'':<{width}}  > {finding.fix}")
+            tell(f"      {'':<{width}}  > {finding.fix}")
     if any(finding.fix and "CONFIG SET" in finding.fix for finding in found.findings):
         click.echo("CONFIG SET lasts until a restart; CONFIG REWRITE keeps it.")
 

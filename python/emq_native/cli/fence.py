@@ -8,7 +8,7 @@ import click
 
 from emq_native import provision
 from emq_native.cli import Failure
-from emq_native.cli.console import as_json, node_url, queue_option, warn
+from emq_native.cli.console import as_json, node_url, queue_option, tell, warn
 
 WIRE = click.Choice(["4", "6"])
 
@@ -31,7 +31,7 @@ def show(url: str, queue: str | None, json_wanted: bool) -> None:
     if json_wanted:
         as_json({**asdict(found), "wire": found.wire})
     else:
-        click.echo(str(found))
+        tell(str(found))
     _warn_of_ttl(found)
 
 
@@ -48,7 +48,7 @@ def claim(url: str, queue: str | None, wire: str) -> None:
     _warn_of_ttl(found)
     if found.wire != int(wire):
         raise Failure(f"not claimed: {found.key} holds {found}")
-    click.echo(str(found))
+    tell(str(found))
 
 
 @fence.command()
@@ -64,7 +64,7 @@ def move(url: str, queue: str | None, source: str, to: str) -> None:
     moved, found = provision.move(url, source=int(source), to=int(to), queue=queue)
     if not moved:
         raise Failure(f"not moved: {found.key} holds {found}")
-    click.echo(str(found))
+    tell(str(found))
 
 
 def _warn_of_ttl(found: provision.Fence) -> None:

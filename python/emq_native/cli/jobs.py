@@ -14,8 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from emq_native import transitions as t
-from emq_native.cli import Failure
-from emq_native.cli.console import as_json, needed_url, node_option, url_option
+from emq_native.cli import Failure, plain
+from emq_native.cli.console import as_json, needed_url, node_option, tell, url_option
 from emq_native.connector import Bus, connect
 from emq_native.errors import EmqError, WrongState
 from emq_native.ids import JobId
@@ -162,9 +162,9 @@ def show(url: str, queue: str, job_id: str, json_wanted: bool) -> None:
         as_json({"id": job_id, "queue": queue, "place": state, "minted": minted, **shown, "logs": logs})
         return
     for name, value in {"id": job_id, "place": state, "minted": minted, **shown}.items():
-        click.echo(f"{name}: {value}")
+        tell(f"{name}: {value}")
     for line in logs:
-        click.echo(f"log: {line}")
+        tell(f"log: {line}")
 
 
 @jobs.command()
@@ -318,7 +318,7 @@ def table(title: str, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) 
     """A table on a terminal, lines with tabs elsewhere."""
     if not sys.stdout.isatty():
         for row in (header, *rows):
-            click.echo("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in row))
+            tell("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in row))
         return
     Console(highlight=False, markup=False).print(rich_table(title, header, rows))
 
@@ -341,5 +341,5 @@ def rich_table(title: str, header: tuple[str, ...], rows: Iterable[tuple[Any, ..
         )
         made.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        made.add_row(*row)
+        made.add_row(*(plain(cell) for cell in row))
     return made
