@@ -60,7 +60,8 @@ def milliseconds(name: str, duration: object) -> int:
         raise InvalidArgument(f"{name} must be seconds (int or float) or a timedelta, not {type(duration).__name__}")
     low, high = _RANGES[name]
     if not low <= value <= high:
-        raise InvalidArgument(f"{name} must be between {low} and {high} milliseconds, not {duration!r}")
+        shortest, longest = Decimal(low) / 1000, Decimal(high) / 1000
+        raise InvalidArgument(f"{name} must be between {shortest} and {longest} seconds, not {duration!r}")
     return value
 
 

@@ -221,6 +221,8 @@ class Pool:
             try:
                 line = idle.lines.pop()
             except IndexError:
+                line = None  # opened below, so that an error of the opening does not mention this one
+            if line is None:
                 if not self._reserve(idle):
                     continue
                 try:

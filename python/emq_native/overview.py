@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from emq_native import transitions as t
 from emq_native._core import group_name, queue_key
 from emq_native.connector import Bus
-from emq_native.errors import EmqError, InvalidArgument
+from emq_native.errors import EmqError, InvalidArgument, translated
 from emq_native.ids import JobId
 from emq_native.values import Counts, GroupCounts
 
@@ -104,7 +104,8 @@ def queue_of(key: str | bytes) -> str | None:
 
 def queue_names(bus: Bus) -> list[str]:
     """The queues that have a key, sorted. It walks the whole key space, a bounded part per call. Raises EmqError."""
-    found = {queue_of(key) for key in bus.client.scan_iter(match=QUEUE_KEYS, count=PAGE)}
+    with translated():
+        found = {queue_of(key) for key in bus.client.scan_iter(match=QUEUE_KEYS, count=PAGE)}
     return sorted(name for name in found if name is not None)
 
 

@@ -175,7 +175,7 @@ class Pump:
                     raise
                 pause = backoff(troubles, random.random())
                 troubles += 1
-                logger.warning("queue %s: %s; the pump tries again in %.1f s", self.queue.name, error, pause)
+                logger.warning("queue %s, the pump tries again in %.1f s: %s", self.queue.name, pause, error)
             self._over.wait(pause)
 
     def start(self, failed: Callable[[BaseException], object] | None = None) -> None:

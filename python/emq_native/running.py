@@ -83,7 +83,7 @@ async def apatiently(attempt: Callable[[], Awaitable[R]]) -> R:
 
 def _pause(number: int, error: Unavailable) -> float:
     pause = backoff(number, random.random())
-    logger.warning("the node is not there: %s; next try in %.1f s", error, pause)
+    logger.warning("the node is not there, next try in %.1f s: %s", pause, error)
     return pause
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from emq_native.arguments import integer, milliseconds
-from emq_native.compositions import Source, Word, _sources
+from emq_native.arguments import integer, milliseconds, text_bytes
+from emq_native.compositions import Settling, Source, Word, _sources
 from emq_native.errors import (
     EmqError,
     InvalidArgument,
@@ -21,6 +21,7 @@ from emq_native.errors import (
 from emq_native.ledger import HeldJob, Verdict
 from emq_native.outcome import Policy
 from emq_native.serializers import Serializer
+from emq_native.transitions import Retry
 
 __all__ = ["Prepare", "Terms", "ends_worker", "is_unsure", "logger", "simple", "tell_settled", "told"]
 
@@ -113,4 +114,12 @@ def tell_settled(verdicts: Sequence[Verdict], words: Sequence[Word]) -> None:
             else (logging.WARNING, "job %s could not be settled: its lease was lost, or it was removed")
         )
         if logger.isEnabledFor(level):
-            logger.log(level, line, job.id, extra=told(job))
+            why = _reason(verdict.settling) if word in ("scheduled", "dead") else ""
+            logger.log(level, f"{line}%s", job.id, why, extra=told(job))
+
+
+def _reason(settling: Settling) -> str:
+    """The first line of the error that a run ended with, after a colon."""
+    error = text_bytes("error", settling.error) if isinstance(settling, Retry) else b""
+    first = error.decode("utf-8", "backslashreplace").partition("\n")[0]
+    return f": {first}" if first else ""

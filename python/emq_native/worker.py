@@ -319,7 +319,7 @@ class Worker:
         pause = backoff(self._troubles, random.random())
         self._troubles += 1
         self._rests_until = time.monotonic() + pause
-        logger.warning("queue %s: %s; next try in %.1f s", self.queue.name, trouble, pause)
+        logger.warning("queue %s, next try in %.1f s: %s", self.queue.name, pause, trouble)
 
     def _run(self, job: HeldJob) -> None:
         ended: object

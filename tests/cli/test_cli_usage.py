@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+from io import StringIO
 
 import pytest
+from rich.console import Console
 from tests.cli.conftest import Run
 
 import emq_native
 from emq_native import provision
+from emq_native.cli.jobs import rich_table
 from emq_native.server import Server
 
 COMMANDS = [
@@ -37,6 +40,7 @@ def test_the_help_lists_the_commands(run: Run) -> None:
         name for name in ("demo", "fence", "load", "module-path", "probe", "serve") if name not in shown.output
     ] == []
     assert "Exit codes" in shown.output
+    assert "..." not in shown.output.partition("Commands:")[2]
 
 
 def test_the_installed_program_tells_its_version(program: str) -> None:
@@ -78,6 +82,29 @@ def test_a_user_without_rights_gives_no_verdict(run: Run, words: tuple[str, ...]
         shown = run(*words, f"redis://127.0.0.1:{server.port}")
     assert shown.exit_code == 3
     assert "NOAUTH" in shown.stderr
+
+
+@pytest.mark.parametrize("words", [("queues",), ("top", "--count", "1")], ids=" ".join)
+def test_a_user_who_may_not_look_for_queues_gives_no_verdict(
+    run: Run, native_node: Server, words: tuple[str, ...]
+) -> None:
+    provision.claim(native_node.url, wire=6)
+    with native_node.client() as control:
+        control.execute_command("ACL", "SETUSER", "worker", "on", ">secret", "~*", "+@all", "-scan")
+        try:
+            shown = run(*words, "--url", f"redis://worker:secret@127.0.0.1:{native_node.port}")
+        finally:
+            control.execute_command("ACL", "DELUSER", "worker")
+    assert shown.exit_code == 3
+    assert "NOPERM" in shown.stderr
+    assert shown.stderr.count("\n") == 1
+
+
+def test_a_narrow_terminal_breaks_no_id() -> None:
+    shown = StringIO()
+    table = rich_table("jobs", ("id", "payload", "error"), [("JOB0SU19zs8eiY", "payload " * 9, "error " * 9)])
+    Console(width=40, file=shown).print(table)
+    assert "JOB0SU19zs8eiY" in shown.getvalue()
 
 
 @pytest.mark.parametrize("form", ["argument", "option", "variable"])

@@ -205,6 +205,20 @@ def test_c006_no_verdict_is_retryable_and_no_mismatch(code: str, proxy: Proxy) -
     assert len(proxy.verbs()) == 4
 
 
+def test_the_causes_of_a_failed_connect_are_the_network_alone() -> None:
+    with Server(module=False) as server:
+        url = server.url
+    with pytest.raises(errors.Unavailable) as refused:
+        connect(url)
+
+    causes: list[BaseException] = []
+    cause: BaseException | None = refused.value
+    while cause := cause.__cause__ or cause.__context__:
+        causes.append(cause)
+    assert causes
+    assert all(isinstance(each, (OSError, redis.RedisError)) for each in causes)
+
+
 @pytest.mark.parametrize("library", [redis, valkey])
 @pytest.mark.parametrize("retries", [0, 2])
 def test_c006_a_given_client_decides_how_often_to_try(library: Any, retries: int, proxy: Proxy) -> None:

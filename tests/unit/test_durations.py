@@ -83,13 +83,13 @@ def test_a_negative_duration_is_refused(duration: object) -> None:
 @pytest.mark.parametrize("nothing", [0, 0.0, -0.0, timedelta()])
 def test_no_delay_is_a_delay_but_no_lease(nothing: object) -> None:
     assert milliseconds("delay", nothing) == 0
-    with pytest.raises(InvalidArgument, match="between 1"):
+    with pytest.raises(InvalidArgument, match=r"between 0\.001 and"):
         milliseconds("lease", nothing)
 
 
 @pytest.mark.parametrize("duration", [10**13, 1e300, 9007199254740.992, timedelta.max, 2**70])
 def test_beyond_the_largest_number_is_refused(duration: object) -> None:
-    with pytest.raises(InvalidArgument, match=str(MAX_INTEGER)):
+    with pytest.raises(InvalidArgument, match=r"and 9007199254740\.991 seconds"):
         milliseconds("lease", duration)
 
 

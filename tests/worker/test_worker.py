@@ -253,6 +253,16 @@ def test_retry_snooze_and_reject_say_what_happens(queue: Queue, started: Start) 
     assert (queue.peek(rejected) or {})["last_error"] == b"spam"
 
 
+def test_the_log_says_why_a_job_is_dead(queue: Queue, started: Start, caplog: pytest.LogCaptureFixture) -> None:
+    def handler(job: HeldJob) -> None:
+        raise Reject("spam\nand more")
+
+    job = queue.enqueue(b"")
+    with caplog.at_level("INFO", "emq_native"):
+        started(Worker(queue, handler))
+        wait_until(lambda: f"job {job} is dead: spam" in caplog.messages)
+
+
 @pytest.mark.parametrize("signal", [Retry, Snooze])
 def test_a_delay_beyond_what_the_server_keeps_fails_the_run_and_does_not_hold_the_job(
     queue: Queue, signal: type[Retry | Snooze]

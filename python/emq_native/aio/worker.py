@@ -314,7 +314,7 @@ class Worker:
         pause = backoff(self._troubles, random.random())
         self._troubles += 1
         self._rests_until = time.monotonic() + pause
-        logger.warning("queue %s: %s; next try in %.1f s", self.queue.name, trouble, pause)
+        logger.warning("queue %s, next try in %.1f s: %s", self.queue.name, pause, trouble)
 
     def _stir(self) -> None:
         """Something changed: begin what is ready, and see to it that verdicts travel."""

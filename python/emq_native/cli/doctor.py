@@ -15,7 +15,7 @@ from emq_native.doctor import Examination, examine
 COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red", "open": "blue"}
 
 
-@click.command()
+@click.command(short_help="Say what is wrong with a node, and what mends it.")
 @node_url
 @click.option("--queue", "queues", metavar="NAME", multiple=True, help="Look at this queue only. Repeatable.")
 @click.option("--user", metavar="NAME", help="Try the rights of this user instead of one's own.")

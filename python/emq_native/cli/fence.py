@@ -13,7 +13,7 @@ from emq_native.cli.console import as_json, node_url, queue_option, tell, warn
 WIRE = click.Choice(["4", "6"])
 
 
-@click.group()
+@click.group(short_help="Show, claim or move the fence of a node.")
 def fence() -> None:
     """Show, claim or move the fence: wire 4 is the scripts' (echomq:4.0.0), wire 6 the module's (echomq:6.0.0).
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import click
 from rich.console import Console
@@ -25,6 +25,10 @@ from emq_native.session import Session, is_clustered
 PAGE: Final = 500
 WIDEST_PAYLOAD: Final = 60
 
+NUMBERS: Final = {"waiting", "active", "scheduled", "dead", "held", "completed", "failed", "oldest", "runs", "rate"}
+WHOLE: Final = NUMBERS | {"id", "state"}
+"""Columns that a narrow terminal does not fold."""
+
 json_option = click.option("--json", "json_wanted", is_flag=True, help="One JSON document.")
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 queue_argument = click.argument("queue")
@@ -42,7 +46,7 @@ def opened(url: str) -> Iterator[Bus]:
 # Queues
 
 
-@click.group(invoke_without_command=True)
+@click.group(invoke_without_command=True, short_help="List, pause, resume, drain, obliterate queues.")
 @url_option
 @json_option
 @click.pass_context
@@ -212,7 +216,7 @@ def list_dead(url: str, queue: str, limit: int, json_wanted: bool) -> None:
         show_list(f"dead jobs of {queue}", jobs_in(bus, queue, ("dead",), limit), json_wanted)
 
 
-@dead.command()
+@dead.command(short_help="Let dead jobs wait again.")
 @queue_argument
 @click.argument("job_ids", metavar="[JOB_ID...]", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All that are dead now.")
@@ -301,7 +305,7 @@ def show_list(title: str, found: Iterable[Listed], json_wanted: bool) -> None:
 def when(job: Listed) -> str:
     """The time that matters about a listed job."""
     moment = job.id.datetime if job.score is None else datetime.fromtimestamp(job.score / 1000, timezone.utc)
-    return moment.isoformat(timespec="seconds")
+    return moment.isoformat(sep=" ", timespec="seconds")
 
 
 def age(seconds: float | None) -> str:
@@ -327,19 +331,8 @@ def rich_table(title: str, header: tuple[str, ...], rows: Iterable[tuple[Any, ..
     """The table of a terminal: numbers to the right."""
     made = Table(title=title, title_justify="left")
     for name in header:
-        numeric = name in (
-            "waiting",
-            "active",
-            "scheduled",
-            "dead",
-            "held",
-            "completed",
-            "failed",
-            "oldest",
-            "runs",
-            "rate",
-        )
-        made.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if name in NUMBERS else "left"
+        made.add_column(name, justify=justify, overflow="fold", no_wrap=name in WHOLE)
     for row in rows:
         made.add_row(*(plain(cell) for cell in row))
     return made

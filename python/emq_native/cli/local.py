@@ -17,7 +17,7 @@ from emq_native.server import ConfigValue, Server
 from emq_native.session import Session, is_clustered
 
 
-@click.command()
+@click.command(short_help="Run a Valkey server with the module on this machine.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="TCP port on 127.0.0.1; 0 takes a free one.")
 @click.option(
     "--dir",
@@ -73,7 +73,7 @@ def _claim_when_fresh(server: Server, wire: int) -> None:
         warn(f"the node has data and its fence is {found}, not that of wire {wire}: see emq-native fence")
 
 
-@click.command()
+@click.command(short_help="Hash a directory through a queue while workers fail.")
 @click.option(
     "--directory",
     type=click.Path(exists=True, file_okay=False, readable=True),

@@ -31,7 +31,7 @@ def _say(line: str) -> None:
     click.echo(f"emq-native: {line}", err=True)
 
 
-@click.command()
+@click.command(short_help="Serve metrics of a node and its queues to Prometheus.")
 @node_url
 @click.option("--listen", metavar="[HOST]:PORT", default=":9121", show_default=True, callback=_address, help="Where.")
 @click.option("--queue", "queues", metavar="NAME", multiple=True, callback=_queues, help="Only this one. Repeatable.")

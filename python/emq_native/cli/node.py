@@ -15,7 +15,7 @@ from emq_native.probe import Probe
 from emq_native.probe import probe as ask
 
 
-@click.command("module-path")
+@click.command("module-path", short_help="Print the path of emq.so.")
 def module_path() -> None:
     """Print the absolute path of emq.so, for `loadmodule` in valkey.conf."""
     click.echo(paths.module_path())
@@ -28,7 +28,7 @@ def _capability(context: click.Context, parameter: click.Parameter, values: tupl
     return values
 
 
-@click.command()
+@click.command(short_help="Tell what a node is and what it serves.")
 @node_url
 @queue_option
 @click.option(

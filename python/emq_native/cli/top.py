@@ -23,12 +23,12 @@ NAMES_EVERY = 10
 """The walk over the key space is repeated at every so many looks."""
 
 
-@click.command()
+@click.command(short_help="Watch the queues, live.")
 @node_url
 @click.option("--queues", "chosen", metavar="A,B", help="Only these.")
 @click.option("--interval", type=click.FloatRange(0.1, 3600), default=1.0, show_default=True, help="Seconds.")
 @click.option("--count", type=click.IntRange(1), help="End after so many looks.")
-@click.option("--json", "json_wanted", is_flag=True, help="One JSON document per look, each on a line.")
+@click.option("--json", "json_wanted", is_flag=True, help="A line of JSON per look; so too without a terminal.")
 def top(url: str, chosen: str | None, interval: float, count: int | None, json_wanted: bool) -> None:
     """Watch the queues: jobs waiting, in flight, scheduled and dead, the oldest one, jobs per second, lanes.
 

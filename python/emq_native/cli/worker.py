@@ -52,7 +52,7 @@ class Work:
             run(*patiently(lambda: [app.worker(queue, **options) for queue in queues]))
 
 
-@click.command()
+@click.command(short_help="Work on the tasks of an app.")
 @click.argument("target", metavar="MODULE:APP")
 @click.option("--url", metavar="URL", help=f"The node, instead of the app's, which is else that of ${URL_VARIABLE}.")
 @click.option("--queues", metavar="A,B", help="By default those of the tasks.")

@@ -23,7 +23,7 @@ NO_VERDICT = 3
 """Exit code when no case could be run: the node cannot be reached, lacks the module, or names no executor."""
 
 
-@click.command()
+@click.command(short_help="Run the cases of the contract against a node.")
 @url_argument
 @url_option
 @click.option("--executor", type=click.Choice(sorted(EXECUTORS)), help="Default: the one that the fence names.")
