@@ -232,7 +232,7 @@ class Visit:
         user = self._user or _text(self._ask("rights", "ACL", "WHOAMI") or b"")
         if not user:
             return None
-        queue = next(iter(names or self._queues), None)
+        queue = self._queue_of(user, names or self._queues, executor)
         keys = Keys(queue or "doctor")
         verbs = [verb for verb in VERBS.values() if verb.name not in ABOUT and executor.serves(verb.name)]
         tried = [("GET", keys.fence(cluster=self.node.cluster)), *(sample(verb, keys, executor) for verb in verbs)]
@@ -248,6 +248,13 @@ class Visit:
             (allowed if _granted(verdict, queue) else denied).append(verb.name)
         fence = _granted(verdicts[0], None if self.node.cluster and queue is None else "")
         return Rights(user, queue, tuple(allowed), tuple(denied), fence, executor is SCRIPTED)
+
+    def _queue_of(self, user: str, names: Sequence[str], executor: Executor) -> str | None:
+        """The first queue whose counts the user may read, as all roles of it may; else the first."""
+        tried = [sample(VERBS["emq.counts"], Keys(name), executor) for name in names[:QUEUES]]
+        verdicts = self.session.send_all([("ACL", "DRYRUN", user, *words) for words in tried])
+        seen = (name for name, verdict in zip(names[:QUEUES], verdicts, strict=True) if verdict == b"OK")
+        return next(seen, next(iter(names), None))
 
 
 def _granted(verdict: Any, queue: str | None) -> bool:

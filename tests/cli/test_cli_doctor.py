@@ -259,6 +259,13 @@ def test_the_rights_of_a_user_are_tried_for_each_transition(
     assert words in found["text"]
 
 
+def test_the_rights_are_tried_on_a_queue_that_the_user_may_look_at(told: Told, sound: Server) -> None:
+    with emq_native.connect(sound.url) as bus:
+        bus.queue("fills").enqueue(b"x")
+    for user, queue in (("worker", "orders"), ("elsewhere", "fills"), ("nobody", "fills")):
+        assert f"{user} on emq:{{{queue}}}: " in told(sound.url, "--user", user)["rights"]["text"]
+
+
 def test_the_rights_are_those_for_the_queue_that_was_named(told: Told, sound: Server) -> None:
     assert told(sound.url, "--user", "elsewhere", "--queue", "fills")["rights"]["text"].startswith(
         "elsewhere on emq:{fills}"
