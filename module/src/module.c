@@ -2,13 +2,12 @@
  *
  * Loading. The module keeps no state of its own but who waits and what INFO shows, so there is little to set up beside the
  * command table. */
-#include <string.h>
-
 #include "about.h"
 #include "bridge.h"
 #include "command.h"
 #include "fence.h"
 #include "lines.h"
+#include "stats.h"
 #include "valkey_api.h"
 #include "waiters.h"
 #include "warnings.h"
@@ -51,13 +50,10 @@ static bool server_has_effects(ValkeyModuleCtx *ctx) {
     return true;
 }
 
-/* The server throws a module out again that it has loaded when a setting of MODULE LOADEX is none. That it keeps it, it says. */
-static bool kept;
-
-static void on_module(ValkeyModuleCtx *ctx, ValkeyModuleEvent event, uint64_t subevent, void *data) {
-    (void)ctx, (void)event;
-    const ValkeyModuleModuleChange *change = data;
-    if (subevent == VALKEYMODULE_SUBEVENT_MODULE_LOADED && strcmp(change->module_name, EMQ_MODULE_NAME) == 0) kept = true;
+/* The server throws a module out again that it has loaded when a setting of MODULE LOADEX is none, at once. It does not say that
+ * it keeps one, so the next thing that happens does. */
+static bool is_kept(void) {
+    return emq_bridge_has_ticked() || emq_stats_calls() > 0;
 }
 
 static bool set_up(ValkeyModuleCtx *ctx) {
@@ -66,8 +62,7 @@ static bool set_up(ValkeyModuleCtx *ctx) {
     emq_fence_load(ctx);
     emq_lines_load();
     return emq_commands_register(ctx) && emq_waiters_load(ctx) && emq_bridge_load(ctx) && emq_warnings_load(ctx) &&
-           ValkeyModule_RegisterInfoFunc(ctx, emq_about_info) == VALKEYMODULE_OK &&
-           ValkeyModule_SubscribeToServerEvent(ctx, ValkeyModuleEvent_ModuleChange, on_module) == VALKEYMODULE_OK;
+           ValkeyModule_RegisterInfoFunc(ctx, emq_about_info) == VALKEYMODULE_OK;
 }
 
 /* Gives back what was set up, of a module that has served nobody; what was registered, the server takes back itself. */
@@ -93,7 +88,7 @@ int ValkeyModule_OnLoad(ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int arg
 
 /* Some servers abort when an ACL rule names a command of a module that goes away, so one that was kept does not go away. */
 int ValkeyModule_OnUnload(ValkeyModuleCtx *ctx) {
-    if (!kept) {
+    if (!is_kept()) {
         tear_down();
         return VALKEYMODULE_OK;
     }

@@ -143,7 +143,6 @@
     X(VALKEYMODULE_EVENT_FLUSHDB, 2, V7_2) \
     X(VALKEYMODULE_EVENT_LOADING, 3, V7_2) \
     X(VALKEYMODULE_EVENT_CRON_LOOP, 8, V7_2) \
-    X(VALKEYMODULE_EVENT_MODULE_CHANGE, 9, V7_2) \
     X(VALKEYMODULE_EVENT_SWAPDB, 11, V7_2) \
     X(VALKEYMODULE_EVENT_CONFIG, 16, V7_2) \
     X(VALKEYMODULE_EVENT_REPLROLECHANGED_NOW_PRIMARY, 0, V7_2) \
@@ -152,7 +151,6 @@
     X(VALKEYMODULE_SUBEVENT_FLUSHDB_END, 1, V7_2) \
     X(VALKEYMODULE_SUBEVENT_LOADING_ENDED, 3, V7_2) \
     X(VALKEYMODULE_SUBEVENT_LOADING_FAILED, 4, V7_2) \
-    X(VALKEYMODULE_SUBEVENT_MODULE_LOADED, 0, V7_2) \
     X(VALKEYMODULE_SUBEVENT_CONFIG_CHANGE, 0, V7_2)
 
 /* X(name, result, arguments, first server version, REQUIRED or OPTIONAL)
@@ -372,7 +370,6 @@ typedef struct ValkeyModuleEvent {
 #define ValkeyModuleEvent_FlushDB ((ValkeyModuleEvent){VALKEYMODULE_EVENT_FLUSHDB, 1})
 #define ValkeyModuleEvent_Loading ((ValkeyModuleEvent){VALKEYMODULE_EVENT_LOADING, 1})
 #define ValkeyModuleEvent_CronLoop ((ValkeyModuleEvent){VALKEYMODULE_EVENT_CRON_LOOP, 1})
-#define ValkeyModuleEvent_ModuleChange ((ValkeyModuleEvent){VALKEYMODULE_EVENT_MODULE_CHANGE, 1})
 #define ValkeyModuleEvent_SwapDB ((ValkeyModuleEvent){VALKEYMODULE_EVENT_SWAPDB, 1})
 #define ValkeyModuleEvent_Config ((ValkeyModuleEvent){VALKEYMODULE_EVENT_CONFIG, 1})
 
@@ -387,12 +384,6 @@ typedef struct ValkeyModuleSwapDbInfo {
     int32_t dbnum_first;
     int32_t dbnum_second;
 } ValkeyModuleSwapDbInfo;
-
-typedef struct ValkeyModuleModuleChange {
-    uint64_t version;
-    const char *module_name;
-    int32_t module_version;
-} ValkeyModuleModuleChange;
 
 typedef struct ValkeyModuleConfigChange {
     uint64_t version;

@@ -56,7 +56,6 @@ struct fact {
         SIZE(ValkeyModuleEvent), FIELD(ValkeyModuleEvent, id), FIELD(ValkeyModuleEvent, dataver),                                         \
         EVENT(ValkeyModuleEvent_ReplicationRoleChanged), EVENT(ValkeyModuleEvent_FlushDB), EVENT(ValkeyModuleEvent_Loading),              \
         EVENT(ValkeyModuleEvent_CronLoop), EVENT(ValkeyModuleEvent_SwapDB), EVENT(ValkeyModuleEvent_Config),                              \
-        EVENT(ValkeyModuleEvent_ModuleChange), SIZE(ValkeyModuleModuleChange), FIELD(ValkeyModuleModuleChange, module_name),              \
         SIZE(ValkeyModuleFlushInfo), FIELD(ValkeyModuleFlushInfo, sync), FIELD(ValkeyModuleFlushInfo, dbnum),                             \
         SIZE(ValkeyModuleSwapDbInfo), FIELD(ValkeyModuleSwapDbInfo, dbnum_first), FIELD(ValkeyModuleSwapDbInfo, dbnum_second),            \
         SIZE(ValkeyModuleConfigChange), FIELD(ValkeyModuleConfigChange, num_changes), FIELD(ValkeyModuleConfigChange, config_names),      \

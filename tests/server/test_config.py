@@ -86,11 +86,21 @@ def test_module_loadex_loads_nothing_with_a_setting_that_is_wrong(words: list[st
         assert settings(server) == {"emq.max-waiters": "7"}
 
 
-def test_a_module_that_was_loaded_stays(client: redis.Redis) -> None:
-    with pytest.raises(redis.ResponseError):
-        client.module_unload("emq")
-    assert is_loaded(client)
-    assert client.config_get("emq.*") == DEFAULTS
+@pytest.mark.parametrize("at_start", [True, False])
+def test_a_module_that_was_loaded_stays(at_start: bool) -> None:
+    config = {"enable-module-command": "local"}
+    with Server(module=at_start, config=config) as server, server.client(decode_responses=True) as client:
+        if not at_start:
+            client.module_load(str(module_path()))
+            client.execute_command("EMQ.VERSION")
+        client.acl_setuser("somebody", enabled=True, commands=["+emq.claim"])
+        with pytest.raises(redis.ResponseError, match="unloading module"):
+            client.module_unload("emq")
+        client.acl_deluser("somebody")
+        with pytest.raises(redis.ResponseError, match="unloading module"):
+            client.module_unload("emq")
+        assert is_loaded(client)
+        assert client.config_get("emq.*") == DEFAULTS
 
 
 @pytest.mark.parametrize("line", ["emq.max-waiters -1", "emq.max-waiters 1000001", "emq.max-waiters", "emq.waiters 5"])
