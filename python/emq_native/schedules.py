@@ -90,7 +90,7 @@ class Cron:
         try:
             from cronsim import CronSim, CronSimError
         except ImportError:
-            raise InvalidArgument("schedules by the calendar need emq-native[cron]") from None
+            raise InvalidArgument("schedules by the calendar need cronsim: pip install 'emq-native[cron]'") from None
         try:
             local = moment.astimezone(ZoneInfo(self.zone))
         except (KeyError, ValueError, OSError) as error:

