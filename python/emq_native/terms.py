@@ -115,11 +115,13 @@ def tell_settled(verdicts: Sequence[Verdict], words: Sequence[Word]) -> None:
         )
         if logger.isEnabledFor(level):
             why = _reason(verdict.settling) if word in ("scheduled", "dead") else ""
-            logger.log(level, f"{line}%s", job.id, why, extra=told(job))
+            if why:
+                logger.log(level, f"{line}: %s", job.id, why, extra=told(job))
+            else:
+                logger.log(level, line, job.id, extra=told(job))
 
 
 def _reason(settling: Settling) -> str:
-    """The first line of the error that a run ended with, after a colon."""
+    """The first line of the error that a run ended with."""
     error = text_bytes("error", settling.error) if isinstance(settling, Retry) else b""
-    first = error.decode("utf-8", "backslashreplace").partition("\n")[0]
-    return f": {first}" if first else ""
+    return error.decode("utf-8", "backslashreplace").partition("\n")[0]
