@@ -44,21 +44,14 @@ static void on_swap(ValkeyModuleCtx *ctx, ValkeyModuleEvent event, uint64_t sube
     emq_lines_swapped(ctx, swap->dbnum_second);
 }
 
-static bool ticked;
-
 static void on_cron(ValkeyModuleCtx *ctx, ValkeyModuleEvent event, uint64_t subevent, void *data) {
     (void)event, (void)subevent, (void)data;
-    ticked = true;
     emq_lines_tick(ctx);
 }
 
 bool emq_bridge_load(ValkeyModuleCtx *ctx) {
     return ValkeyModule_SubscribeToServerEvent(ctx, ValkeyModuleEvent_CronLoop, on_cron) == VALKEYMODULE_OK &&
            ValkeyModule_SubscribeToServerEvent(ctx, ValkeyModuleEvent_SwapDB, on_swap) == VALKEYMODULE_OK;
-}
-
-bool emq_bridge_has_ticked(void) {
-    return ticked;
 }
 
 /* Servers from 8.1 to 9.1.1 leave a client in another database than it had selected when it moves or copies a key there and

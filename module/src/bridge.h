@@ -14,9 +14,6 @@
 /* Listens to what the server itself does. */
 bool emq_bridge_load(ValkeyModuleCtx *ctx);
 
-/* Whether the server's clock has ticked since then. */
-bool emq_bridge_has_ticked(void);
-
 /* Listens to keyspace events, from the first time on. */
 void emq_bridge_open(ValkeyModuleCtx *ctx);
 

@@ -7,7 +7,6 @@
 #include "command.h"
 #include "fence.h"
 #include "lines.h"
-#include "stats.h"
 #include "valkey_api.h"
 #include "waiters.h"
 #include "warnings.h"
@@ -50,11 +49,9 @@ static bool server_has_effects(ValkeyModuleCtx *ctx) {
     return true;
 }
 
-/* The server throws a module out again that it has loaded when a setting of MODULE LOADEX is none, at once. It does not say that
- * it keeps one, so the next thing that happens does. */
-static bool is_kept(void) {
-    return emq_bridge_has_ticked() || emq_stats_calls() > 0;
-}
+/* The server throws a module out again that it has loaded when a setting of MODULE LOADEX is none. It does not tell a module that
+ * it is kept; but it does the other within the same command, in which its clock stands still. */
+static int64_t loaded_us;
 
 static bool set_up(ValkeyModuleCtx *ctx) {
     ValkeyModule_SetModuleOptions(ctx, OPTIONS);
@@ -82,13 +79,14 @@ int ValkeyModule_OnLoad(ValkeyModuleCtx *ctx, ValkeyModuleString **argv, int arg
         tear_down();
         return VALKEYMODULE_ERR;
     }
+    loaded_us = ValkeyModule_CachedMicroseconds();
     ValkeyModule_Log(ctx, VALKEYMODULE_LOGLEVEL_NOTICE, "emq " EMQ_MODULE_VERSION " serves " EMQ_IDENTITY);
     return VALKEYMODULE_OK;
 }
 
 /* Some servers abort when an ACL rule names a command of a module that goes away, so one that was kept does not go away. */
 int ValkeyModule_OnUnload(ValkeyModuleCtx *ctx) {
-    if (!is_kept()) {
+    if (loaded_us == ValkeyModule_CachedMicroseconds()) {
         tear_down();
         return VALKEYMODULE_OK;
     }

@@ -55,12 +55,12 @@ struct fact {
         FIELD(ValkeyModuleCommandInfo, arity), FIELD(ValkeyModuleCommandInfo, key_specs), FIELD(ValkeyModuleCommandInfo, args),           \
         SIZE(ValkeyModuleEvent), FIELD(ValkeyModuleEvent, id), FIELD(ValkeyModuleEvent, dataver),                                         \
         EVENT(ValkeyModuleEvent_ReplicationRoleChanged), EVENT(ValkeyModuleEvent_FlushDB), EVENT(ValkeyModuleEvent_Loading),              \
-        EVENT(ValkeyModuleEvent_CronLoop), EVENT(ValkeyModuleEvent_SwapDB), EVENT(ValkeyModuleEvent_Config),                              \
-        SIZE(ValkeyModuleFlushInfo), FIELD(ValkeyModuleFlushInfo, sync), FIELD(ValkeyModuleFlushInfo, dbnum),                             \
-        SIZE(ValkeyModuleSwapDbInfo), FIELD(ValkeyModuleSwapDbInfo, dbnum_first), FIELD(ValkeyModuleSwapDbInfo, dbnum_second),            \
-        SIZE(ValkeyModuleConfigChange), FIELD(ValkeyModuleConfigChange, num_changes), FIELD(ValkeyModuleConfigChange, config_names),      \
-        TEXT(VALKEYMODULE_LOGLEVEL_DEBUG), TEXT(VALKEYMODULE_LOGLEVEL_VERBOSE), TEXT(VALKEYMODULE_LOGLEVEL_NOTICE),                       \
-        TEXT(VALKEYMODULE_LOGLEVEL_WARNING), TEXT(VALKEYMODULE_ERRORMSG_WRONGTYPE), WORD(VALKEYMODULE_HASH_DELETE)
+        EVENT(ValkeyModuleEvent_CronLoop), EVENT(ValkeyModuleEvent_SwapDB), EVENT(ValkeyModuleEvent_Config), SIZE(ValkeyModuleFlushInfo), \
+        FIELD(ValkeyModuleFlushInfo, sync), FIELD(ValkeyModuleFlushInfo, dbnum), SIZE(ValkeyModuleSwapDbInfo),                            \
+        FIELD(ValkeyModuleSwapDbInfo, dbnum_first), FIELD(ValkeyModuleSwapDbInfo, dbnum_second), SIZE(ValkeyModuleConfigChange),          \
+        FIELD(ValkeyModuleConfigChange, num_changes), FIELD(ValkeyModuleConfigChange, config_names), TEXT(VALKEYMODULE_LOGLEVEL_DEBUG),   \
+        TEXT(VALKEYMODULE_LOGLEVEL_VERBOSE), TEXT(VALKEYMODULE_LOGLEVEL_NOTICE), TEXT(VALKEYMODULE_LOGLEVEL_WARNING),                     \
+        TEXT(VALKEYMODULE_ERRORMSG_WRONGTYPE), WORD(VALKEYMODULE_HASH_DELETE)
 
 /* What ABI_HEADER says, in the order of FACTS; some rows are no constant expressions, so a function has to tell. */
 void abi_theirs(struct fact *facts, size_t size);
