@@ -214,8 +214,10 @@ class App:
         further runs after a failed one; backoff: from the number of the failed run to seconds, by default
         exponential(); timeout: seconds of one run; lane: a group, or a function of the same arguments that tells it;
         queue: instead of the app's; result: keep what it returns for a parent. Raises InvalidArgument for a name that
-        is there already, and without a name for a function that no worker could import.
+        is there already or is no text, and without a name for a function that no worker could import.
         """
+        if not isinstance(name or "", str):
+            raise InvalidArgument("a task is declared with parentheses: @app.task()")
         policy = Policy(retries + 1, backoff or exponential(), timeout)
         if queue is not None:
             queue_key(queue)

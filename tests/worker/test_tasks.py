@@ -267,6 +267,13 @@ def test_a_name_is_given_once(app: App) -> None:
         def second() -> None: ...
 
 
+def test_a_declaration_without_parentheses_is_refused(app: App) -> None:
+    with pytest.raises(InvalidArgument, match=r"@app\.task\(\)"):
+
+        @app.task  # type: ignore[arg-type]
+        def bare() -> None: ...
+
+
 def test_an_app_without_a_target_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EMQ_URL", raising=False)
     with pytest.raises(InvalidArgument, match="EMQ_URL"):
