@@ -121,7 +121,7 @@ def settling_of(job: Job, ended: object, policy: Policy) -> Settling:
     try:
         return _settling_of(job, ended, policy)
     except Exception as error:
-        reason = error_text(error.with_traceback(None)).decode()
+        reason = error_text(BaseException.with_traceback(error, None)).decode()
         return _settling_of(job, Retry(1.0, f"the backoff failed: {reason}"), policy)
 
 
@@ -158,7 +158,8 @@ def without_our_frames(error: BaseException) -> BaseException:
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
         trace = trace.tb_next
-    return error.with_traceback(trace)
+    # Not the error's own method, which somebody may have overridden.
+    return BaseException.with_traceback(error, trace)
 
 
 def error_text(error: BaseException) -> bytes:

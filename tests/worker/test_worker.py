@@ -342,6 +342,26 @@ def test_a_reason_that_is_an_exception_is_its_text(queue: Queue) -> None:
     assert (queue.peek(job_id) or {})["last_error"] == b"no such customer"
 
 
+class Stubborn(Exception):
+    """An error that does not let its traceback be set, and has no text."""
+
+    def with_traceback(self, trace: object) -> Stubborn:
+        raise RuntimeError("no")
+
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+def test_an_error_of_any_make_fails_its_job_and_not_the_worker(queue: Queue) -> None:
+    def handler(job: HeldJob) -> None:
+        if job.payload == b"fails":
+            raise Stubborn
+
+    queue.enqueue_many([b"fails", b"", b""])
+    worker = work_off(queue, handler, max_attempts=1)
+    assert (worker.stats.dead, worker.stats.completed) == (1, 2)
+
+
 def test_a_handler_that_exits_fails_its_own_job(queue: Queue) -> None:
     def handler(job: HeldJob) -> None:
         if job.payload == b"exits":
