@@ -38,6 +38,7 @@ _RANGES: Final = {
     "keep": _COUNTER,
     "count": _COUNTER,
     "max_attempts": (1, 2147483647),
+    "retries": (0, 2147483646),
     "ceiling": (0, 2147483647),
     "weight": (0, 10_000),
 }

@@ -35,6 +35,7 @@ from emq_native.wiring import (
     Target,
     Wires,
     backoff,
+    named,
     raw_call,
     resolve,
 )
@@ -254,7 +255,7 @@ class Bus:
 
 
 def connect(
-    target: object,
+    target: object = None,
     *,
     wire: int | str = "auto",
     cluster: bool = False,
@@ -263,8 +264,9 @@ def connect(
 ) -> Bus:
     """Connect to a node and pass its fence.
 
-    target: a URL with the scheme redis, rediss, valkey, valkeys or unix; or a client object of redis-py or valkey-py
-    (Redis, Valkey, RedisCluster, ValkeyCluster, what Sentinel.master_for answers), of which the settings are used.
+    target: a URL with the scheme redis, rediss, valkey, valkeys or unix, by default that of $EMQ_URL; or a client
+    object of redis-py or valkey-py (Redis, Valkey, RedisCluster, ValkeyCluster, what Sentinel.master_for answers), of
+    which the settings are used.
     wire: 4 for the scripted executor, which claims a node that nobody owns; 6 for the module; "auto" for whichever
     owns the node. cluster: the URL is one of a cluster. resend: send safe transitions again after a lost answer.
     options: go to redis-py's from_url, for example username, password, db, ssl_ca_certs, socket_timeout (default 5
@@ -272,9 +274,10 @@ def connect(
 
     The fence is asked for here, in cluster mode before the first call of each queue, and on every later connect.
     Raises WireMismatch, WireUnclaimed; Unavailable; PermissionDenied; InvalidArgument for a wrong URL or wire;
-    TypeError for an object that is no client.
+    TypeError for an object that is no client, and for no target without $EMQ_URL.
     """
     asked = parse_wire(wire)
+    target = named(target)
     with translated():
         found = resolve(target, asynchronous=False, cluster=cluster, options=options)
         origin = (target, wire, cluster, resend, options) if found.owned else None

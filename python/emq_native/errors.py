@@ -99,6 +99,19 @@ class InvalidArgument(EmqError, ValueError):
     """An argument is refused by the package; nothing was sent."""
 
 
+_PARTS: Final = {
+    "length": "length is not 14",
+    "namespace": "first three characters are no capital letters",
+    "charset": "last eleven characters are not all letters and digits",
+    "range": "number is beyond what an id can hold",
+}
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 class InvalidId(InvalidArgument):
     """A text is no branded id.
 
@@ -111,8 +124,7 @@ class InvalidId(InvalidArgument):
         self.reason = reason
 
     def __str__(self) -> str:
-        shown = repr(self.text)
-        return f"{shown if len(shown) <= 80 else shown[:77] + '...'} is no id: {self.reason}"
+        return f"{_shown(self.text)} is no id: its {_PARTS.get(self.reason, self.reason)}"
 
 
 class InvalidJobId(InvalidId):
@@ -129,6 +141,8 @@ class InvalidJobId(InvalidId):
         self.refusal = refusal
 
     def __str__(self) -> str:
+        if self.reason == "namespace":
+            return f"{self.refusal}, and {_shown(self.text)} does not begin with JOB"
         return f"{self.refusal}: {super().__str__()}"
 
 

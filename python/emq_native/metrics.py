@@ -348,7 +348,7 @@ def _queue(page: Page, node: str, found: Reading) -> None:
     ):
         page.put(family, value, name)
     for lane in found.lanes:
-        page.put("emq_lane_pending", lane.waiting, name, lane.group)
+        page.put("emq_lane_pending", lane.pending, name, lane.group)
         page.put("emq_lane_active", lane.active, name, lane.group)
         page.put("emq_lane_limit", lane.limit, name, lane.group)
         page.put("emq_lane_paused", lane.paused, name, lane.group)

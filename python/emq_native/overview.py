@@ -116,7 +116,7 @@ def snapshot(bus: Bus, name: str) -> Snapshot:
     for answer in (counts, groups):
         if isinstance(answer, EmqError):
             raise answer
-    waiting = [group.group for group in groups if group.waiting][:LANES]
+    waiting = [group.group for group in groups if group.pending][:LANES]
     keys = [b":pending", *(b":g:" + group_name(group) + b":pending" for group in waiting)]
     commands = [(b"ZRANGE", queue.key + key, b"0", b"0") for key in keys]
     paused, *firsts = bus.plain(queue, (b"HEXISTS", queue.key + b":meta", b"paused"), *commands)
@@ -135,7 +135,7 @@ def jobs_in(bus: Bus, name: str, places: Sequence[str], limit: int) -> Iterator[
     for place in places:
         keys = [b":" + PLACES[place]]
         if place == "pending":
-            keys += [b":g:" + group_name(each.group) + b":pending" for each in queue.group_counts() if each.waiting]
+            keys += [b":g:" + group_name(each.group) + b":pending" for each in queue.group_counts() if each.pending]
         left = limit
         for key in keys:
             if left <= 0:

@@ -62,7 +62,7 @@ class Lane:
     """A group. limit: most active jobs at a time, 0 for no limit; None: not told."""
 
     group: str
-    waiting: int
+    pending: int
     active: int
     limit: int | None
     paused: bool | None
@@ -229,7 +229,7 @@ class _Look:
             lapse=self._since(deadline),
             lanes=lanes,
             lanes_known=known,
-            left_out=max(0, (known or 0) - sum(1 for lane in lanes if lane.waiting)),
+            left_out=max(0, (known or 0) - sum(1 for lane in lanes if lane.pending)),
             fence=fence_state(fence[0]) if fence else None,
         )
 

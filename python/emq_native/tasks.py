@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 from emq_native import aio
 from emq_native import transitions as t
 from emq_native._core import group_name, queue_key, repeat_name
-from emq_native.arguments import Duration
+from emq_native.arguments import Duration, integer
 from emq_native.backoff import Backoff, exponential
 from emq_native.connector import Bus, connect
 from emq_native.errors import EmqError, InvalidArgument
@@ -39,6 +39,7 @@ from emq_native.schedules import Cron, Every, Schedule
 from emq_native.serializers import Json, Message, Serializer
 from emq_native.transitions import Transition
 from emq_native.values import Admitted, Job
+from emq_native.wiring import URL_VARIABLE, named
 from emq_native.worker import Worker
 
 if TYPE_CHECKING:
@@ -48,8 +49,6 @@ __all__ = ["App", "Task", "UnknownTask"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-URL_VARIABLE: Final = "EMQ_URL"
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MS: Final = timedelta(milliseconds=1)
@@ -218,7 +217,7 @@ class App:
         """
         if not isinstance(name or "", str):
             raise InvalidArgument("a task is declared with parentheses: @app.task()")
-        policy = Policy(retries + 1, backoff or exponential(), timeout)
+        policy = Policy(integer("retries", retries) + 1, backoff or exponential(), timeout)
         if queue is not None:
             queue_key(queue)
         if isinstance(lane, str):
@@ -263,7 +262,7 @@ class App:
     @property
     def target(self) -> object:
         """What to connect to. Raises InvalidArgument without a target and without $EMQ_URL."""
-        target = self._target or os.environ.get(URL_VARIABLE)
+        target = named(self._target or None)
         if target is None:
             raise InvalidArgument(f"the app has no target: pass a URL, or set ${URL_VARIABLE}")
         return target

@@ -636,7 +636,7 @@ class CountGroups(Transition["list[GroupCounts]"], verb="emq.gcounts"):
         self._words = [_core.group_name(group) for group in groups]
 
     def decode(self, reply: Reply, queue: str) -> list[GroupCounts]:
-        return [GroupCounts(_text(group) or "", waiting, active) for group, waiting, active in reply]
+        return [GroupCounts(_text(group) or "", pending, active) for group, pending, active in reply]
 
 
 # The queue

@@ -75,10 +75,10 @@ class Counts:
 
 
 class GroupCounts(NamedTuple):
-    """One group: its name, its waiting jobs, its active jobs."""
+    """One group: its name, its pending jobs, its active jobs."""
 
     group: str
-    waiting: int
+    pending: int
     active: int
 
 

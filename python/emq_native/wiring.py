@@ -9,6 +9,7 @@ opened with redis-py.
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
@@ -24,6 +25,9 @@ from emq_native.verbs import VERBS
 Address = tuple[str, int]
 PoolT = TypeVar("PoolT")
 R = TypeVar("R")
+
+URL_VARIABLE: Final = "EMQ_URL"
+"""The node that is meant where none is named."""
 
 ATTEMPTS: Final = 4
 """How often a connector of a URL tries to connect, and how often a safe transition is sent at most with resend=True."""
@@ -73,6 +77,11 @@ class Target:
         return ATTEMPTS if self.owned else 1
 
 
+def named(target: object) -> object:
+    """The target, or for None the URL of $EMQ_URL; None when there is neither."""
+    return (os.environ.get(URL_VARIABLE) or None) if target is None else target
+
+
 def resolve(target: object, *, asynchronous: bool, cluster: bool, options: Mapping[str, Any]) -> Target:
     """The client for a target. Raises TypeError for an object that is none, InvalidArgument for a wrong URL."""
     if isinstance(target, str):
@@ -95,7 +104,12 @@ def resolve(target: object, *, asynchronous: bool, cluster: bool, options: Mappi
             return Target(target, library, _CLIENTS[base.__name__], owned=False)
     raise TypeError(
         "connect takes a URL or a client object of redis-py or valkey-py (Redis, Valkey, RedisCluster, ValkeyCluster,"
-        f" or what Sentinel.master_for answers), not {type(target).__module__}.{type(target).__name__}"
+        " or what Sentinel.master_for answers), "
+        + (
+            f"or goes without one to the node of ${URL_VARIABLE}"
+            if target is None
+            else f"not {type(target).__module__}.{type(target).__name__}"
+        )
     )
 
 

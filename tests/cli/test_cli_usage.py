@@ -133,7 +133,9 @@ def test_commands_about_a_queue_take_the_node_before_and_after_their_names(
     assert run(*words, "--url", native_node.url, env={"EMQ_URL": nowhere}).exit_code == 0
     assert run(group, "--url", native_node.url, *rest, env={"EMQ_URL": nowhere}).exit_code == 0
     assert run(*words, env={"EMQ_URL": native_node.url}).exit_code == 0
+    assert run(group, native_node.url, *rest, env={"EMQ_URL": nowhere}).exit_code == 0
     assert "two URLs" in run(group, "--url", nowhere, *words[1:], "--url", native_node.url).stderr
+    assert "two URLs" in run(group, nowhere, *words[1:], "--url", native_node.url).stderr
     missing = run(*words)
     assert missing.exit_code == 2
     assert "which node? Give its URL by --url, or in $EMQ_URL" in missing.stderr
@@ -149,6 +151,8 @@ def test_help_needs_no_node(run: Run, words: tuple[str, ...]) -> None:
 def test_the_list_of_queues_and_the_view_of_them_are_commands_about_a_node(run: Run, native_node: Server) -> None:
     provision.claim(native_node.url, wire=6)
     assert run("queues", "--url", native_node.url).exit_code == 0
+    assert run("queues", native_node.url, "--json").exit_code == 0
+    assert run("queues", "--json", native_node.url).exit_code == 0
     assert run("top", native_node.url, "--count", "1").exit_code == 0
     assert run("top", "--url", native_node.url, "--count", "1").exit_code == 0
     assert "which node?" in run("queues").stderr

@@ -893,6 +893,20 @@ def test_case_88_what_is_no_client_is_a_clear_type_error(kind: str) -> None:
         connect(NO_CLIENTS[kind](), wire=4)
 
 
+def test_without_a_target_the_node_is_that_of_the_variable(
+    node: Server, control: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    control.set(KEY, SCRIPTED)
+    monkeypatch.setenv("EMQ_URL", node.url)
+    with connect() as bus:
+        assert bus.executor.identity == SCRIPTED
+        with pickle.loads(pickle.dumps(bus)) as again:
+            assert again.executor.identity == SCRIPTED
+    monkeypatch.delenv("EMQ_URL")
+    with pytest.raises(TypeError, match=r"\$EMQ_URL"):
+        connect()
+
+
 def test_options_go_with_a_url() -> None:
     with pytest.raises(TypeError, match="db"):
         connect(redis.Redis(), wire=4, db=1)

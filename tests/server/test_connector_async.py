@@ -110,6 +110,18 @@ async def test_c001_wire_4_claims_a_node_that_nobody_owns(bus: Bus, control: red
     assert (await bus.queue("q").enqueue(b"x")).created
 
 
+async def test_without_a_target_the_node_is_that_of_the_variable(
+    node: Server, control: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    control.set(KEY, SCRIPTED)
+    monkeypatch.setenv("EMQ_URL", node.url)
+    async with await connect() as bus:
+        assert bus.executor.identity == SCRIPTED
+    monkeypatch.delenv("EMQ_URL")
+    with pytest.raises(TypeError, match=r"\$EMQ_URL"):
+        await connect()
+
+
 async def test_c002_another_identity_is_a_mismatch_and_nothing_was_sent(proxy: Proxy, control: redis.Redis) -> None:
     control.set(KEY, NATIVE)
 

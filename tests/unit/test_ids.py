@@ -136,6 +136,19 @@ WRONG = {
 }
 
 
+def test_what_is_wrong_with_an_id_is_told_in_words() -> None:
+    def told(kind: type[BrandedId], text: str) -> str:
+        with pytest.raises(InvalidId) as refused:
+            kind(text)
+        return str(refused.value)
+
+    assert told(JobId, "junk").endswith(", and 'junk' does not begin with JOB")
+    assert told(JobId, "JOBjunk").endswith(": 'JOBjunk' is no id: its length is not 14")
+    assert told(BrandedId, "job0EEMl9I7Qw4").endswith(" first three characters are no capital letters")
+    assert told(BrandedId, "JOB0EEMl9I7Q-4").endswith(" last eleven characters are not all letters and digits")
+    assert told(BrandedId, "JOBzzzzzzzzzzz").endswith(" number is beyond what an id can hold")
+
+
 @pytest.mark.parametrize("text", WRONG.values(), ids=WRONG)
 def test_case_102_wrong_characters_length_or_brand_are_refused_with_one_code(text: str) -> None:
     """case 102"""

@@ -22,6 +22,7 @@ from tests.worker.conftest import wait_until
 from emq_native import Bus, Queue, Worker, connect, mint
 from emq_native.cli import main
 from emq_native.cli.jobs import age, rich_table
+from emq_native.cli.top import HEADER
 from emq_native.serializers import Json, Message
 from emq_native.server import Server
 from emq_native.worker import _work
@@ -73,10 +74,21 @@ def test_queues_are_listed_with_their_numbers(run: Run, bus: Bus, queue: Queue) 
         ("jobs", 2, 0, False),
         ("later", 0, 1, True),
     ]
-    assert shown[0]["groups"] == [{"group": "g", "waiting": 1, "active": 0}]
+    assert shown[0]["groups"] == [{"group": "g", "pending": 1, "active": 0}]
     assert 0 <= shown[0]["oldest"] < 60
     assert lines[1].split("\t")[:2] == ["jobs", "2"]
     assert lines[2].startswith("later (paused)\t0\t")
+
+
+def test_a_state_has_the_same_name_in_tables_json_and_options(run: Run, queue: Queue) -> None:
+    queue.enqueue(b"")
+    columns = run("queues").stdout.splitlines()[0].split("\t")
+    for state in ("pending", "active", "scheduled", "dead", "awaiting_children"):
+        assert state in columns
+        assert state in json.loads(run("queues", "--json").stdout)[0]
+        assert run("jobs", "ls", "jobs", "--state", state).exit_code == 0
+    assert set(HEADER) - {"rate"} < set(columns)
+    assert run("jobs", "ls", "jobs", "--state", "waiting").exit_code == 2
 
 
 def test_a_queue_is_paused_resumed_and_drained(run: Run, queue: Queue) -> None:
@@ -163,6 +175,19 @@ def test_jobs_are_retried_and_removed(run: Run, queue: Queue) -> None:
     assert run("jobs", "remove", "jobs", first, second).exit_code == 0
     assert queue.counts().dead == queue.counts().pending == 0
     assert run("jobs", "remove", "jobs", first).exit_code == 1
+
+
+def test_who_may_not_remove_a_running_job_is_told_how(run: Run, queue: Queue) -> None:
+    running = queue.enqueue(b"")
+    assert queue.claim(60) is not None
+
+    refused = run("jobs", "remove", "jobs", running)
+
+    assert refused.exit_code == 1
+    assert f"{running}: EMQLOCK job is active; --force" in refused.stderr
+    assert queue.state(running) == "active"
+    assert run("jobs", "remove", "jobs", running, "--force").exit_code == 0
+    assert queue.state(running) == "absent"
 
 
 def test_dead_jobs_are_listed_and_replayed(run: Run, queue: Queue) -> None:

@@ -274,6 +274,12 @@ def test_a_declaration_without_parentheses_is_refused(app: App) -> None:
         def bare() -> None: ...
 
 
+@pytest.mark.parametrize("retries", ["3", None, 1.5, True, -1])
+def test_retries_that_are_no_number_of_runs_are_refused(app: App, retries: Any) -> None:
+    with pytest.raises(InvalidArgument, match="retries must be an int"):
+        app.task(retries=retries)
+
+
 def test_an_app_without_a_target_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EMQ_URL", raising=False)
     with pytest.raises(InvalidArgument, match="EMQ_URL"):

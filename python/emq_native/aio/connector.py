@@ -29,6 +29,7 @@ from emq_native.wiring import (
     Target,
     Wires,
     backoff,
+    named,
     raw_call,
     resolve,
 )
@@ -245,7 +246,7 @@ class Bus:
 
 
 async def connect(
-    target: object,
+    target: object = None,
     *,
     wire: int | str = "auto",
     cluster: bool = False,
@@ -256,6 +257,7 @@ async def connect(
     ones.
     """
     asked = parse_wire(wire)
+    target = named(target)
     with translated():
         found = resolve(target, asynchronous=True, cluster=cluster, options=options)
         if found.cluster:

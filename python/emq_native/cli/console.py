@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 from emq_native.cli import plain
+from emq_native.wiring import URL_VARIABLE
 
-URL_VARIABLE: Final = "EMQ_URL"
+ADDRESS: Final = "emq_native.address"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -35,13 +36,28 @@ def url_of(context: click.Context, address: str | None = None) -> str | None:
 
     Raises click.UsageError for two that differ.
     """
-    named = {address} if address else set()
+    named = set(filter(None, (address, context.meta.get(ADDRESS))))
     for each in filter(None, (context, context.parent)):
         if each.get_parameter_source("url") is ParameterSource.COMMANDLINE:
             named.add(each.params["url"])
     if len(named) > 1:
         raise click.UsageError("two URLs: name one node")
     return next(iter(named), None) or os.environ.get(URL_VARIABLE)
+
+
+class Family(click.Group):
+    """Commands about one thing. The node may be named by an argument before the name of the command, too."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        before = ""
+        for place, word in enumerate(args):
+            if not word.startswith("-") and before != "--url":
+                if "://" in word:
+                    ctx.meta[ADDRESS] = word
+                    args = [*args[:place], *args[place + 1 :]]
+                break
+            before = word
+        return super().parse_args(ctx, args)
 
 
 def needed_url(context: click.Context, address: str | None = None) -> str:

@@ -15,9 +15,9 @@ from rich.table import Table
 
 from emq_native import transitions as t
 from emq_native.cli import Failure, plain
-from emq_native.cli.console import as_json, needed_url, node_option, tell, url_option
+from emq_native.cli.console import Family, as_json, needed_url, node_option, tell, url_option
 from emq_native.connector import Bus, connect
-from emq_native.errors import EmqError, WrongState
+from emq_native.errors import EmqError, JobLocked, WrongState
 from emq_native.ids import JobId
 from emq_native.overview import PLACES, Listed, jobs_in, queue_names, snapshot
 from emq_native.session import Session, is_clustered
@@ -25,7 +25,8 @@ from emq_native.session import Session, is_clustered
 PAGE: Final = 500
 WIDEST_PAYLOAD: Final = 60
 
-NUMBERS: Final = {"waiting", "active", "scheduled", "dead", "held", "completed", "failed", "oldest", "runs", "rate"}
+STATES: Final = tuple(PLACES)
+NUMBERS: Final = {*STATES, "completed", "failed", "oldest", "runs", "rate"}
 WHOLE: Final = NUMBERS | {"id", "state"}
 """Columns that a narrow terminal does not fold."""
 
@@ -46,7 +47,12 @@ def opened(url: str) -> Iterator[Bus]:
 # Queues
 
 
-@click.group(invoke_without_command=True, short_help="List, pause, resume, drain, obliterate queues.")
+@click.group(
+    cls=Family,
+    invoke_without_command=True,
+    subcommand_metavar="[URL] [COMMAND [ARGS]...]",
+    short_help="List, pause, resume, drain, obliterate queues.",
+)
 @url_option
 @json_option
 @click.pass_context
@@ -59,12 +65,12 @@ def queues(context: click.Context, url: str | None, json_wanted: bool) -> None:
     if json_wanted:
         as_json([each.as_dict() for each in found])
         return
-    header = ("queue", "waiting", "active", "scheduled", "dead", "held", "completed", "failed", "oldest")
+    header = ("queue", *STATES, "completed", "failed", "oldest")
     rows = []
     for each in found:
         c = each.counts
         name = f"{each.queue} (paused)" if each.paused else each.queue
-        numbers = (c.pending, c.active, c.scheduled, c.dead, c.awaiting_children, c.completed, c.failed)
+        numbers = (*(getattr(c, state) for state in STATES), c.completed, c.failed)
         rows.append((name, *map(str, numbers), age(each.oldest)))
     table("queues", header, rows)
 
@@ -125,7 +131,7 @@ def obliterate(url: str, queue: str, force: bool, yes: bool) -> None:
 # Jobs
 
 
-@click.group()
+@click.group(cls=Family)
 @url_option
 def jobs(url: str | None) -> None:
     """List, show, retry and remove jobs."""
@@ -133,14 +139,14 @@ def jobs(url: str | None) -> None:
 
 @jobs.command("ls")
 @queue_argument
-@click.option("--state", "states", type=click.Choice(list(PLACES)), multiple=True, help="Only these; repeatable.")
+@click.option("--state", "states", type=click.Choice(STATES), multiple=True, help="Only these; repeatable.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="Most of each state.")
 @json_option
 @node_option
 def list_jobs(url: str, queue: str, states: tuple[str, ...], limit: int, json_wanted: bool) -> None:
     """List jobs, state by state."""
     with opened(url) as bus:
-        show_list(f"jobs of {queue}", jobs_in(bus, queue, states or tuple(PLACES), limit), json_wanted)
+        show_list(f"jobs of {queue}", jobs_in(bus, queue, states or STATES, limit), json_wanted)
 
 
 @jobs.command()
@@ -191,7 +197,13 @@ def retry(url: str, queue: str, job_id: str) -> None:
 def remove(url: str, queue: str, job_ids: tuple[str, ...], force: bool) -> None:
     """Delete jobs, wherever they are."""
     with opened(url) as bus:
-        missing = [job_id for job_id in job_ids if not bus.queue(queue).remove(job_id, force=force)]
+        at, missing = bus.queue(queue), []
+        for job_id in job_ids:
+            try:
+                if not at.remove(job_id, force=force):
+                    missing.append(job_id)
+            except JobLocked as error:
+                raise Failure(f"{job_id}: {error}; --force deletes it all the same") from error
     if missing:
         raise Failure(f"not in {queue}: {', '.join(missing)}")
 
@@ -199,7 +211,7 @@ def remove(url: str, queue: str, job_ids: tuple[str, ...], force: bool) -> None:
 # Dead jobs
 
 
-@click.group()
+@click.group(cls=Family)
 @url_option
 def dead(url: str | None) -> None:
     """List and replay dead jobs."""

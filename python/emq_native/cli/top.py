@@ -17,7 +17,7 @@ from emq_native.cli.jobs import age, opened, rich_table
 from emq_native.connector import Bus
 from emq_native.overview import Snapshot, queue_names, snapshot
 
-HEADER = ("queue", "waiting", "active", "scheduled", "dead", "oldest", "rate")
+HEADER = ("queue", "pending", "active", "scheduled", "dead", "oldest", "rate")
 LANES_SHOWN = 20
 NAMES_EVERY = 10
 """The walk over the key space is repeated at every so many looks."""
@@ -30,7 +30,7 @@ NAMES_EVERY = 10
 @click.option("--count", type=click.IntRange(1), help="End after so many looks.")
 @click.option("--json", "json_wanted", is_flag=True, help="A line of JSON per look; so too without a terminal.")
 def top(url: str, chosen: str | None, interval: float, count: int | None, json_wanted: bool) -> None:
-    """Watch the queues: jobs waiting, in flight, scheduled and dead, the oldest one, jobs per second, lanes.
+    """Watch the queues: jobs pending, active, scheduled and dead, the oldest one, jobs per second, lanes.
 
     The rate counts jobs that ended, completed or dead. Ends with Ctrl-C.
     """
@@ -84,6 +84,6 @@ def _picture(look: list[tuple[Snapshot, float | None]]) -> Group:
     lanes.sort(key=lambda lane: -lane[2])
     shown: list[Table] = [rich_table("queues", HEADER, rows)]
     if lanes:
-        texts = [(queue, group, str(waiting), str(active)) for queue, group, waiting, active in lanes[:LANES_SHOWN]]
-        shown.append(rich_table("fullest lanes", ("queue", "lane", "waiting", "active"), texts))
+        texts = [(queue, group, str(pending), str(active)) for queue, group, pending, active in lanes[:LANES_SHOWN]]
+        shown.append(rich_table("fullest lanes", ("queue", "lane", "pending", "active"), texts))
     return Group(*shown)

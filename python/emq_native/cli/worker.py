@@ -16,12 +16,13 @@ from typing import Any, Final
 import click
 
 from emq_native.aio.worker import Worker as AsyncWorker
-from emq_native.cli.console import URL_VARIABLE, which_node
+from emq_native.cli.console import which_node
 from emq_native.errors import InvalidArgument
 from emq_native.processes import run_processes
 from emq_native.running import apatiently, patiently, run
 from emq_native.tasks import App
 from emq_native.terms import logger
+from emq_native.wiring import URL_VARIABLE
 
 EXTRA: Final = ("job_id", "queue", "attempt")
 
