@@ -18,6 +18,7 @@
      |    +-- JobLocked           EMQLOCK
      |    +-- RateLimited         EMQRATE
      |    +-- BadRequest          ERR
+     |    |    +-- ModuleMissing  unknown command EMQ.*
      |    +-- WrongType           WRONGTYPE
      |    +-- OutOfMemory         OOM
      |    +-- Redirected          MOVED, ASK: the node is one of a cluster (.host .port)
@@ -35,6 +36,7 @@ them back. Errors of redis-py and of valkey-py are told apart by their names, so
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -206,6 +208,16 @@ class BadRequest(Refused):
     """Syntax, a name or a number is wrong."""
 
 
+class ModuleMissing(BadRequest):
+    """The node does not know the EMQ.* command: the module is not loaded there, or is an older one."""
+
+    def __str__(self) -> str:
+        return (
+            f"{super().__str__()} (the module is not loaded on this node, or is an older one: see `MODULE LIST`;"
+            " `emq-native load` loads it, docs/install.md says how it stays)"
+        )
+
+
 class WrongType(Refused):
     """A key of the queue holds another kind of value."""
 
@@ -334,8 +346,16 @@ _TEXTS: Final[dict[str, type[_Answered]]] = {
 }
 
 
+OF_THE_NODE: Final = (FenceRefused, ModuleMissing)
+"""Refusals that say nothing about the job: as soon as the node is mended, the same command goes through."""
+
+_NO_MODULE: Final = re.compile("ERR unknown command ['`]?(EMQ|TRA)[.]", re.IGNORECASE)
+
+
 def from_line(line: str) -> EmqError:
     """The exception for an error line of the server. An unknown class of error is a plain Refused."""
+    if _NO_MODULE.match(line):
+        return ModuleMissing(line)
     if line.startswith("UNBLOCKED "):  # it ended a wait: what the command did before it waited is done
         return Unavailable(line, outcome_unknown=True)
     return (_TEXTS.get(line) or _CLASSES.get(line.split(" ", 1)[0], Refused))(line)

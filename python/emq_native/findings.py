@@ -452,6 +452,21 @@ def leases(facts: Facts) -> Iterator[Finding]:
     yield from _moved(facts, lapsed, "lapse", "leases ended and nobody reaps them", "EMQ.REAP")
 
 
+def paused(facts: Facts) -> Iterator[Finding]:
+    names = [each.queue for each in facts.queues if each.paused]
+    if names:
+        chosen = names[0] if len(names) == 1 else '"$queue"'
+        fix = f"emq-native queues resume {chosen} --url {facts.url}"
+        each = fix if len(names) == 1 else f"for queue in {' '.join(names)}; do {fix}; done"
+        yield _warn(f"nobody can take jobs of {_some(names)}: paused", each)
+    elif not facts.queues and "queues" in facts.open:
+        yield _open(facts, "queues")
+    elif any(each.paused is None for each in facts.queues):
+        yield Finding("", "open", "not told: this user may not read the queues' keys")
+    else:
+        yield _ok(f"none; queues looked at: {len(facts.queues)}" if facts.queues else "no queue yet")
+
+
 def _moved(facts: Facts, waiting: dict[str, float], name: str, text: str, verb: str) -> Iterator[Finding]:
     if not facts.queues and "queues" in facts.open:
         yield _open(facts, "queues")
@@ -502,6 +517,7 @@ CHECKS: Final[Mapping[str, Callable[[Facts], Iterator[Finding]]]] = {
     "waiters": waiters,
     "due": due,
     "leases": leases,
+    "paused": paused,
     "keys": keys,
 }
 """The checks by their names, in the order of the report."""

@@ -17,7 +17,7 @@ from typing import Any, Final
 from emq_native import transitions as t
 from emq_native.compositions import Next, Settling, Source, Step, Word, settled_word
 from emq_native.dispatch import Words
-from emq_native.errors import EmqError, FenceRefused, Refused
+from emq_native.errors import OF_THE_NODE, EmqError, Refused
 from emq_native.executors import NATIVE, Executor
 from emq_native.transitions import Transition
 from emq_native.values import Job
@@ -68,7 +68,7 @@ class Rounds:
     def _native(self, count: int, settlings: Sequence[Settling], wait: bool) -> Round:
         block = self.block if wait else None
         (answer,) = yield [_next(self.lease, count, self.sources, block, self.max_attempts).settling(settlings)]
-        if settlings and isinstance(answer, Refused) and not isinstance(answer, FenceRefused):
+        if settlings and isinstance(answer, Refused) and not isinstance(answer, OF_THE_NODE):
             # One that is refused refuses all. By themselves, the others go through.
             step = yield from settle(settlings)
             return Step(step.settled, [], answer.text)
@@ -160,7 +160,7 @@ def _settle(
     others = [each for each in settlings if not (isinstance(each, t.Complete) and each.result is None)]
     many = t.CompleteMany([each.job for each in plain if isinstance(each.job, Job)])
     answer, *answers = yield [many, *others, *further]
-    if isinstance(answer, Refused) and not isinstance(answer, FenceRefused):
+    if isinstance(answer, Refused) and not isinstance(answer, OF_THE_NODE):
         # One that is refused refuses all. One by one, the others go through.
         completed = iter(_words(plain, (yield plain)))
     else:
@@ -197,7 +197,7 @@ def _take(answers: Sequence[Any], jobs: list[Job]) -> str | None:
     fault = None
     for answer in answers:
         if isinstance(answer, EmqError):
-            if not jobs and (isinstance(answer, FenceRefused) or not isinstance(answer, Refused)):
+            if not jobs and (isinstance(answer, OF_THE_NODE) or not isinstance(answer, Refused)):
                 raise answer
             fault = fault or str(answer)
         elif isinstance(answer, list):

@@ -332,6 +332,10 @@ class App:
         """
         return [repeat.name for repeat in self._repeats.values() if self._install(repeat)]
 
+    def has_repeats(self, queue: str) -> bool:
+        """Whether a task repeats in a queue."""
+        return any(repeat.queue == queue for repeat in self._repeats.values())
+
     def _find(self, job: Job) -> tuple[Task[..., Any], Message]:
         try:
             message = self.serializer.loads(job.payload or b"")

@@ -10,9 +10,11 @@ from typing import Any, Final
 
 from emq_native.arguments import integer, milliseconds, text_bytes
 from emq_native.compositions import Settling, Source, Word, _sources
+from emq_native.dispatch import Answer, Words
 from emq_native.errors import (
     EmqError,
     InvalidArgument,
+    ModuleMissing,
     PermissionDenied,
     ScriptMismatch,
     Unavailable,
@@ -23,7 +25,18 @@ from emq_native.outcome import Policy
 from emq_native.serializers import Serializer
 from emq_native.transitions import Retry
 
-__all__ = ["Prepare", "Terms", "ends_worker", "is_unsure", "logger", "simple", "tell_settled", "told"]
+__all__ = [
+    "Prepare",
+    "Terms",
+    "ends_worker",
+    "is_unsure",
+    "logger",
+    "simple",
+    "tell_paused",
+    "tell_settled",
+    "told",
+    "whether_paused",
+]
 
 logger: Final = logging.getLogger("emq_native")
 
@@ -66,6 +79,13 @@ class Terms:
         """Seconds, of a socket that waits in the server."""
         return self.block + SOCKET_SPARE_S
 
+    def gives_up(self, error: EmqError, *, reached: bool) -> bool:
+        """Whether an error ends the worker. reached: the node has served it before.
+
+        A burst has an end: it waits neither for a node that is not there when it begins, nor for the module.
+        """
+        return ends_worker(error) or (self.burst and (not reached or isinstance(error, ModuleMissing)))
+
 
 def simple(handler: Callable[[HeldJob], Any], policy: Policy) -> Prepare:
     """Every job is passed to one handler and allowed the same."""
@@ -91,6 +111,24 @@ def ends_worker(error: BaseException) -> bool:
 def is_unsure(error: EmqError) -> bool:
     """Whether what was sent may have been carried out."""
     return isinstance(error, Unavailable) and error.outcome_unknown
+
+
+def whether_paused(key: bytes) -> Words:
+    """The command that asks whether a queue is paused, for `tell_paused`; who fires repeats has the right to it."""
+    return (b"HMGET", key + b":meta", b"paused")
+
+
+def tell_paused(queue: str, answer: Answer) -> bool:
+    """Log it when the queue is paused, and return whether it is. A user who may not ask is told nothing."""
+    paused = isinstance(answer, list) and answer != [None]
+    if paused:
+        logger.warning(
+            "queue %s is paused: nothing is taken before `emq-native queues resume %s`",
+            queue,
+            queue,
+            extra={"queue": queue},
+        )
+    return paused
 
 
 _LINES: Final[dict[Word, tuple[int, str]]] = {

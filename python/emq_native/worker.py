@@ -35,7 +35,17 @@ from emq_native.outcome import Policy, Signal, TimedOut, settling_of, without_ou
 from emq_native.pump import Pump
 from emq_native.rounds import Batch, Round, Rounds, settle
 from emq_native.serializers import Json, Serializer
-from emq_native.terms import Prepare, Terms, ends_worker, is_unsure, logger, simple, tell_settled, told
+from emq_native.terms import (
+    Prepare,
+    Terms,
+    is_unsure,
+    logger,
+    simple,
+    tell_paused,
+    tell_settled,
+    told,
+    whether_paused,
+)
 from emq_native.wiring import Call, backoff
 
 if TYPE_CHECKING:
@@ -71,7 +81,8 @@ class Worker:
     times within it. batch: most jobs taken ahead when handlers are short. max_attempts, backoff, timeout: runs in all,
     seconds between them by the number of the failed run, and seconds that one run may take. sources: "flat" for
     jobs without a group, "lanes" for the others. block: seconds of one wait in the server. grace: seconds that handlers
-    may go on after a stop. repeats: also fire the repeats of the queue. burst: end when nothing more can be taken.
+    may go on after a stop. repeats: also fire the repeats of the queue. burst: end when nothing more can be taken, and
+    by an error when the node is not there at the start, or lacks the module.
 
     A handler that is over its time is settled as failed at once, and TimedOut is raised in its thread as soon as that
     executes Python code.
@@ -125,6 +136,8 @@ class Worker:
         self._ends_at = 0.0
         self._waiting = False
         self._dry = False
+        self._reached = False
+        self._told_paused = False
         self._runners = 0
         self._troubles = 0
         self._rests_until = 0.0
@@ -195,7 +208,7 @@ class Worker:
         if processes == 1:
             run(self)
         else:
-            run_processes(partial(_work, pickle.dumps(self)), processes)
+            run_processes(partial(_work, pickle.dumps(self), not self.terms.burst), processes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made, (self.queue.bus, self.queue.name, self._pickled)
@@ -276,9 +289,13 @@ class Worker:
         try:
             if trip.count:
                 wait = trip.wait and not self.terms.burst
+                if self._executor is None:
+                    self._ask_whether_paused()
                 executor = self._executor = self._executor or self._calls.executor_of(self.queue)
                 steps = self._rounds.round(executor, trip.count, settlings, wait=wait)
                 step = self._drive(self._waits if wait else self._calls, steps, wait)
+                if trip.wait and self.terms.burst and not (step.jobs or step.settled):
+                    self._ask_whether_paused()
             else:
                 step = self._drive(self._calls, settle(settlings), False)
         except EmqError as error:
@@ -303,14 +320,21 @@ class Worker:
         if lost:
             self._tell_lost(lost)
 
+    def _ask_whether_paused(self) -> None:
+        """Tell the log, once, that the queue is paused: at the start, and where a burst ends."""
+        if not self._told_paused:
+            (answer,) = self._calls.plain(self.queue, whether_paused(self.queue.key))
+            self._told_paused = tell_paused(self.queue.name, answer)
+
     def _rest(self, trouble: EmqError | str | None) -> None:
         """After a trouble, no round trips for a while that grows with each further one."""
         if self._phase == LEAVING:
             return
         if trouble is None:
+            self._reached = True
             self._troubles = 0
             return
-        if isinstance(trouble, EmqError) and ends_worker(trouble):
+        if isinstance(trouble, EmqError) and self.terms.gives_up(trouble, reached=self._reached):
             self._error = self._error or trouble
             self._phase = LEAVING
             self._changed.notify_all()
@@ -526,12 +550,15 @@ def _made(bus: Bus, name: str, options: dict[str, Any]) -> Worker:
     return Worker(bus.queue(name), **options)
 
 
-def _work(pickled: bytes) -> None:
-    """In a process of its own."""
+def _work(pickled: bytes, patient: bool) -> None:
+    """In a process of its own. patient: wait for the node."""
     from emq_native.running import patiently
 
-    worker: Worker = patiently(lambda: pickle.loads(pickled))
-    worker.run()
+    def made() -> Worker:
+        worker: Worker = pickle.loads(pickled)
+        return worker
+
+    (patiently(made) if patient else made()).run()
 
 
 def _interrupt(thread: int, error: type[BaseException] | None) -> None:

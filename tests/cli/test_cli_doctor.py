@@ -168,6 +168,21 @@ def test_a_fence_that_expires_fails_and_is_kept_by_the_fix(told: Told, sound: Se
     assert told(sound.url)["fence"]["verdict"] == "ok"
 
 
+@pytest.mark.parametrize("names", [["orders"], ["fills", "orders"]], ids=len)
+def test_queues_that_are_paused_are_told_and_the_fix_resumes_them(told: Told, sound: Server, names: list[str]) -> None:
+    with emq_native.connect(sound.url) as bus:
+        assert told(sound.url)["paused"]["verdict"] == "ok"
+        for name in names:
+            bus.queue(name).enqueue(b"x")
+            bus.queue(name).pause()
+        found = told(sound.url)["paused"]
+        assert found["verdict"] == "warn"
+        assert all(name in found["text"] for name in names)
+        fix = found["fix"].replace("emq-native", PROGRAM)
+        subprocess.run(["sh", "-c", fix], check=True, timeout=60)
+    assert told(sound.url)["paused"]["verdict"] == "ok"
+
+
 def test_jobs_that_are_due_and_leases_that_ended_want_somebody_who_moves_them(told: Told, sound: Server) -> None:
     with emq_native.connect(sound.url) as bus, sound.client() as client:
         queue = bus.queue("orders")

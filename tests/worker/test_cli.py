@@ -8,7 +8,7 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,11 @@ from tests.cli.conftest import PROGRAM
 from tests.worker.apps import note, other, slow
 from tests.worker.conftest import wait_until
 
-from emq_native import Bus, Queue, Worker, connect, mint
+from emq_native import App, Bus, Queue, Worker, connect, mint, provision
 from emq_native.cli import main
 from emq_native.cli.jobs import age, rich_table
 from emq_native.cli.top import HEADER
+from emq_native.cli.worker import Work
 from emq_native.serializers import Json, Message
 from emq_native.server import Server
 from emq_native.worker import _work
@@ -284,10 +285,98 @@ def test_a_worker_does_not_wait_where_it_is_refused(own_server: Server, extra: t
     assert status(own_server.url) == 3
 
 
+@pytest.mark.parametrize(
+    ("extra", "status"),
+    [((), 3), (("--asyncio",), 3), (("--processes", "2"), 1)],
+    ids=["threads", "asyncio", "processes"],
+)
+def test_a_burst_ends_with_an_error_when_the_node_is_not_there(
+    own_server: Server, extra: tuple[str, ...], status: int
+) -> None:
+    own_server.kill()
+    words = [PROGRAM, "worker", "tests.worker.apps:app", "--burst", "--url", own_server.url, *extra]
+    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == status
+    assert f"127.0.0.1:{own_server.port}" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.fixture(scope="module")
+def without_module() -> Iterator[str]:
+    """A node that the module owns, which is not loaded there."""
+    with Server(module=False) as server:
+        provision.claim(server.url, wire=6)
+        yield server.url
+
+
+@pytest.mark.parametrize("extra", [(), ("--asyncio",), ("--processes", "2")], ids=["threads", "asyncio", "processes"])
+def test_a_burst_ends_with_an_error_when_the_module_is_missing(without_module: str, extra: tuple[str, ...]) -> None:
+    words = [PROGRAM, "worker", "tests.worker.apps:app", "--burst", "--url", without_module, *extra]
+    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert "the module is not loaded on this node" in ended.stderr
+    assert "emq-native load" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_worker_that_waits_for_the_module_says_so(without_module: str) -> None:
+    words = [PROGRAM, "worker", "tests.worker.apps:app", "--url", without_module]
+    with subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            said = next(line for line in process.stderr if "next try in" in line)
+            assert "the module is not loaded on this node" in said
+            process.terminate()
+            process.stderr.read()
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+
+
+def test_a_burst_on_a_paused_queue_says_why_it_does_nothing(run: Run, queue: Queue, own_server: Server) -> None:
+    waiting = queue.enqueue(b"")
+    queue.pause()
+    words = [PROGRAM, "worker", "tests.worker.apps:app", "--burst", "--queues", "jobs", "--url", own_server.url]
+    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    (line,) = [line for line in ended.stderr.splitlines() if "paused" in line]
+    assert "queue jobs is paused" in line
+    assert queue.state(waiting) == "pending"
+    assert run(*line.split("`emq-native ")[1].split("`")[0].split()).exit_code == 0
+    assert queue.claim(60) is not None
+
+
+def test_a_worker_fires_repeats_where_its_app_has_some_or_it_is_told_to() -> None:
+    app = App("redis://localhost", queue="jobs")
+    app.task("tick", queue="clock")(print).every(60)
+
+    def fires(asked: bool | None) -> list[bool]:
+        work = Work("", None, (), 1, {"repeats": asked}, False, "info", False)
+        return [work.options_of(app, queue)["repeats"] for queue in ("jobs", "clock")]
+
+    assert [fires(asked) for asked in (None, True, False)] == [[False, True], [True, True], [False, False]]
+
+
+def test_who_may_not_fire_repeats_works_for_an_app_that_has_none(tmp_path: Path) -> None:
+    with Server() as server, server.client() as control, connect_claimed(server) as bus:
+        control.execute_command("ACL", "SETUSER", "u", "on", ">secret", "~*", "+@all", "-time")
+        file = tmp_path / "notes"
+        bus.queue("jobs").enqueue(Json().dumps(Message("note", (str(file), "done"), {})))
+        url = f"redis://u:secret@127.0.0.1:{server.port}"
+        words = [PROGRAM, "worker", "tests.worker.apps:app", "--burst", "--url", url]
+        subprocess.run(words, cwd=ROOT, timeout=60, check=True)
+        assert "done" in file.read_text()
+        assert control.acl_log() == []
+
+
+def connect_claimed(server: Server) -> Bus:
+    provision.claim(server.url, wire=6)
+    return connect(server.url)
+
+
 def test_worker_processes_wait_for_a_node_that_is_not_there_yet(queue: Queue, own_server: Server) -> None:
     worker = pickle.dumps(Worker(queue, slow, burst=True))
     own_server.kill()
-    working = threading.Thread(target=_work, args=(worker,))
+    working = threading.Thread(target=_work, args=(worker, True))
     working.start()
     own_server.start()
     working.join(20)

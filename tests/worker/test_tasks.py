@@ -249,6 +249,8 @@ def test_repeats_of_tasks_are_installed_once_and_replaced_when_they_change(app: 
     queue.unrepeat("nightly")
     assert app.install_repeats() == ["nightly"]
 
+    assert app.has_repeats(queue.name)
+    assert not app.has_repeats("others")
     worker = app.worker(repeats=True)
     worker.start()
     wait_until(lambda: made.count("tick") >= 3)

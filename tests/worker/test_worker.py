@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 
 import pytest
-from tests.proxy import Proxy, lose_reply
+from tests.proxy import Proxy, answer, lose_reply
 from tests.worker.conftest import wait_until
 
 from emq_native import (
@@ -23,6 +23,7 @@ from emq_native import (
     Snooze,
     StaleToken,
     TimedOut,
+    Unavailable,
     Worker,
     connect,
     constant,
@@ -568,6 +569,74 @@ def test_a_verdict_waits_for_the_server_and_counts_once(own_server: Server, star
         wait_until(lambda: completed(queue) == 1)
         queue.enqueue(b"")
         wait_until(lambda: completed(queue) == 2)
+
+
+def test_a_verdict_waits_for_the_module_too(native_server: OwnServer, started: Start) -> None:
+    running, go_on = threading.Event(), threading.Event()
+
+    def handler(job: HeldJob) -> None:
+        running.set()
+        go_on.wait(20)
+
+    with Proxy(native_server.server.port) as proxy, connect(proxy.url) as far:
+        queue = far.queue("verdict-without-module")
+        queue.enqueue(b"")
+        worker = started(Worker(queue, handler))
+        assert running.wait(10)
+        for verb in ("EMQ.NEXT", "EMQ.COMPLETE"):
+            proxy.on(verb, answer(f"-ERR unknown command '{verb}', with args beginning with: 'emq:{{q}}' "))
+        go_on.set()
+        wait_until(lambda: completed(queue) == 1)
+        worker.stop()
+        assert worker.join(10)
+
+
+def test_a_burst_does_not_wait_for_a_node_that_is_not_there(own_server: Server) -> None:
+    with connect(own_server.url) as bus:
+        own_server.kill()
+        with pytest.raises(Unavailable):
+            work_off(bus.queue("q"), nothing, concurrency=3)
+
+
+def test_a_burst_that_has_begun_waits_for_its_node(own_server: Server) -> None:
+    def handler(job: HeldJob) -> None:
+        own_server.kill()
+        own_server.start()
+
+    with connect(own_server.url) as bus:
+        queue = bus.queue("q")
+        queue.enqueue(b"")
+        assert work_off(queue, handler).stats.completed == 1
+
+
+def test_a_burst_that_a_pause_ends_says_so_once(queue: Queue, caplog: pytest.LogCaptureFixture) -> None:
+    left = queue.enqueue_many([b""] * 5)
+    with caplog.at_level("WARNING", "emq_native"):
+        work_off(queue, lambda job: queue.pause(), batch=1)
+        assert [line for line in caplog.messages if "paused" in line] == [
+            f"queue {queue.name} is paused: nothing is taken before `emq-native queues resume {queue.name}`"
+        ]
+        caplog.clear()
+        queue.resume()
+        work_off(queue, nothing)
+        assert caplog.messages == []
+    assert {queue.state(job) for job in left} == {"absent"}
+
+
+def test_a_worker_of_a_paused_queue_says_so_when_it_starts(
+    queue: Queue, started: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue.pause()
+    with caplog.at_level("WARNING", "emq_native"):
+        started(Worker(queue, nothing))
+        wait_until(lambda: f"queue {queue.name} is paused" in caplog.text)
+
+
+def test_a_user_who_may_not_ask_whether_a_queue_is_paused_works_on_it(own_server: Server) -> None:
+    with own_server.client() as control:
+        control.execute_command("ACL", "SETUSER", "u", "on", "nopass", "~*", "&*", "+@all", "-hmget")
+    with connect(own_server.url, username="u", password="x") as bus:
+        work_off(bus.queue("q"), nothing)
 
 
 def test_a_lost_answer_is_no_second_completion(own_server: Server, executor: Executor, started: Start) -> None:

@@ -14,7 +14,19 @@ from typing import Any
 import pytest
 from tests.worker.conftest import wait_until
 
-from emq_native import HeldJob, Queue, Reject, Retry, Snooze, WireMismatch, aio, connect, constant, current_job
+from emq_native import (
+    HeldJob,
+    Queue,
+    Reject,
+    Retry,
+    Snooze,
+    Unavailable,
+    WireMismatch,
+    aio,
+    connect,
+    constant,
+    current_job,
+)
 from emq_native.server import Server
 
 Handler = Callable[[HeldJob], Coroutine[Any, Any, Any]]
@@ -292,6 +304,25 @@ async def test_a_worker_outlives_its_server(own_server: Server) -> None:
                 await until(partial(has_completed, queue, number))
                 own_server.kill()
                 own_server.start()
+
+
+async def test_a_burst_does_not_wait_for_a_node_that_is_not_there(own_server: Server) -> None:
+    async with await aio.connect(own_server.url) as bus:
+        own_server.kill()
+        with pytest.raises(Unavailable):
+            await asyncio.wait_for(aio.Worker(bus.queue("q"), nothing, burst=True).run(), 30)
+
+
+async def test_a_burst_that_a_pause_ends_says_so_once(url: str, queue: Queue, caplog: pytest.LogCaptureFixture) -> None:
+    async def handler(job: HeldJob) -> None:
+        queue.pause()
+
+    queue.enqueue_many([b""] * 5)
+    with caplog.at_level("WARNING", "emq_native"):
+        await work_off(url, queue, handler, concurrency=1, batch=1)
+    assert [line for line in caplog.messages if "paused" in line] == [
+        f"queue {queue.name} is paused: nothing is taken before `emq-native queues resume {queue.name}`"
+    ]
 
 
 async def test_another_executor_on_the_node_ends_the_worker(own_server: Server) -> None:

@@ -30,7 +30,18 @@ from emq_native.outcome import Policy, Signal, Snooze, TimedOut, settling_of, wi
 from emq_native.pump import Strokes
 from emq_native.rounds import Batch, Rounds, settle
 from emq_native.serializers import Json, Serializer
-from emq_native.terms import Prepare, Terms, ends_worker, is_unsure, logger, simple, tell_settled, told
+from emq_native.terms import (
+    Prepare,
+    Terms,
+    ends_worker,
+    is_unsure,
+    logger,
+    simple,
+    tell_paused,
+    tell_settled,
+    told,
+    whether_paused,
+)
 from emq_native.wiring import Call, backoff
 
 if TYPE_CHECKING:
@@ -95,6 +106,8 @@ class Worker:
         self._ends_at = 0.0
         self._waiting = False
         self._dry = False
+        self._reached = False
+        self._told_paused = False
         self._troubles = 0
         self._rests_until = 0.0
         self._numbers: dict[Line, int | None] = {}
@@ -273,9 +286,13 @@ class Worker:
         try:
             if count:
                 blocks = wait and not self.terms.burst
+                if self._executor is None:
+                    await self._ask_whether_paused()
                 executor = self._executor = self._executor or await self._calls.executor_of(self.queue)
                 steps = self._rounds.round(executor, count, settlings, wait=blocks)
                 step = await self._drive(self._waits if blocks else self._calls, steps, blocks)
+                if wait and self.terms.burst and not (step.jobs or step.settled):
+                    await self._ask_whether_paused()
             elif settlings:
                 step = await self._drive(self._calls, settle(settlings), False)
         except EmqError as error:
@@ -303,12 +320,19 @@ class Worker:
             self._lose(job)
         self._stir()
 
+    async def _ask_whether_paused(self) -> None:
+        """Tell the log, once, that the queue is paused: at the start, and where a burst ends."""
+        if not self._told_paused:
+            (answer,) = await self._calls.plain(self.queue, whether_paused(self.queue.key))
+            self._told_paused = tell_paused(self.queue.name, answer)
+
     def _rest(self, trouble: EmqError | str | None) -> None:
         """After a trouble, no round trips for a while that grows with each further one."""
         if trouble is None:
+            self._reached = True
             self._troubles = 0
             return
-        if isinstance(trouble, EmqError) and ends_worker(trouble):
+        if isinstance(trouble, EmqError) and self.terms.gives_up(trouble, reached=self._reached):
             self._fail(trouble)
             return
         pause = backoff(self._troubles, random.random())

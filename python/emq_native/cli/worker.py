@@ -23,6 +23,7 @@ from emq_native.running import apatiently, patiently, run
 from emq_native.tasks import App
 from emq_native.terms import logger
 from emq_native.wiring import URL_VARIABLE
+from emq_native.worker import Worker
 
 EXTRA: Final = ("job_id", "queue", "attempt")
 
@@ -45,12 +46,22 @@ class Work:
         configure_logging(self.level, self.as_json)
         app = load_app(self.target, self.url)
         queues = self.queues or app.queues
-        options = {"concurrency": self.concurrency, **self.options}
+        options = {queue: self.options_of(app, queue) for queue in queues}
         logger.info("pid %d works on %s", os.getpid(), ", ".join(queues))
         if self.asynchronous:
-            asyncio.run(_run_async(app, queues, options))
-        else:
-            run(*patiently(lambda: [app.worker(queue, **options) for queue in queues]))
+            asyncio.run(_run_async(app, options, patient=not self.options["burst"]))
+            return
+
+        def made() -> list[Worker]:
+            return [app.worker(queue, **chosen) for queue, chosen in options.items()]
+
+        run(*(made() if self.options["burst"] else patiently(made)))
+
+    def options_of(self, app: App, queue: str) -> dict[str, Any]:
+        """The options of the worker for one queue: unless it was told, it fires repeats where the app has some."""
+        repeats = self.options["repeats"]
+        repeats = app.has_repeats(queue) if repeats is None else repeats
+        return {"concurrency": self.concurrency, **self.options, "repeats": repeats}
 
 
 @click.command(short_help="Work on the tasks of an app.")
@@ -77,9 +88,11 @@ class Work:
     "--grace", type=click.FloatRange(0), default=30.0, show_default=True, help="Seconds to finish after a signal."
 )
 @click.option(
-    "--repeats/--no-repeats", default=True, show_default=True, help="Install and fire the repeats of the app."
+    "--repeats/--no-repeats",
+    default=None,
+    help="Install the app's repeats and fire all of the queue; by default for queues in which the app has some.",
 )
-@click.option("--burst", is_flag=True, help="End when nothing more can be taken.")
+@click.option("--burst", is_flag=True, help="End when nothing more can be taken, or the node is not there.")
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
@@ -98,7 +111,7 @@ def worker(
     """Work on the tasks of an app, for example `emq-native worker shop.tasks:app --concurrency 8`.
 
     The first SIGTERM or Ctrl-C stops taking jobs, lets those that run finish within the grace, and hands back the
-    rest; the second leaves at once. A node that does not answer is waited for, at the start too.
+    rest; the second leaves at once. A node that does not answer is waited for, at the start too; not by a burst.
     """
     work = Work(
         target=target,
@@ -147,11 +160,11 @@ def load_app(target: str, url: str | None) -> App:
     return app
 
 
-async def _run_async(app: App, queues: tuple[str, ...], options: dict[str, Any]) -> None:
-    async def attempt() -> list[AsyncWorker]:
-        return [await app.aworker(queue, **options) for queue in queues]
+async def _run_async(app: App, options: dict[str, dict[str, Any]], *, patient: bool) -> None:
+    async def made() -> list[AsyncWorker]:
+        return [await app.aworker(queue, **chosen) for queue, chosen in options.items()]
 
-    workers = await apatiently(attempt)
+    workers = await (apatiently(made) if patient else made())
 
     def stop() -> None:
         for each in workers:
