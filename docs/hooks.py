@@ -24,6 +24,7 @@ ADOPTED = {
     "bench/README.md": "figures.md",
     "bench/results/bench.md": "measured.md",
     "bench/results/bench.png": "bench.png",
+    "bench/results/peers.md": "peers.md",
 }
 FENCED = re.compile(r"(^```.*?^```)", re.DOTALL | re.MULTILINE)
 BLOCK = re.compile(r"^((?!\||- |\d\. |  |#)\S.*)\n(?=\||- |1\. )", re.MULTILINE)
