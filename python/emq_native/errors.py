@@ -103,7 +103,7 @@ class InvalidArgument(EmqError, ValueError):
 
 _PARTS: Final = {
     "length": "length is not 14",
-    "namespace": "first three characters are no capital letters",
+    "namespace": "namespace, the first three characters, is not three capital letters",
     "charset": "last eleven characters are not all letters and digits",
     "range": "number is beyond what an id can hold",
 }

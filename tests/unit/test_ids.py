@@ -144,7 +144,7 @@ def test_what_is_wrong_with_an_id_is_told_in_words() -> None:
 
     assert told(JobId, "junk").endswith(", and 'junk' does not begin with JOB")
     assert told(JobId, "JOBjunk").endswith(": 'JOBjunk' is no id: its length is not 14")
-    assert told(BrandedId, "job0EEMl9I7Qw4").endswith(" first three characters are no capital letters")
+    assert told(BrandedId, "job0EEMl9I7Qw4").endswith(" the first three characters, is not three capital letters")
     assert told(BrandedId, "JOB0EEMl9I7Q-4").endswith(" last eleven characters are not all letters and digits")
     assert told(BrandedId, "JOBzzzzzzzzzzz").endswith(" number is beyond what an id can hold")
 
