@@ -22,6 +22,7 @@ from prometheus_client.registry import Collector
 from emq_native.canary import QUEUE as CANARY
 from emq_native.canary import Canary
 from emq_native.errors import EmqError, PermissionDenied
+from emq_native.overview import PLACES
 from emq_native.readings import About, Fleet, Names, Node, Reading, over_a_living_connection
 
 __all__ = ["FAMILIES", "Exporter", "Family", "WakeProbe"]
@@ -334,7 +335,7 @@ def _queue(page: Page, node: str, found: Reading) -> None:
     name, counts = found.queue, found.counts
     if found.fence is not None:
         _fence(page, node, name, found.fence)
-    for state in ("pending", "active", "scheduled", "dead", "awaiting_children"):
+    for state in PLACES:
         page.put("emq_jobs", getattr(counts, state), name, state)
     for family, value in (
         ("emq_jobs_completed_total", counts.completed),
