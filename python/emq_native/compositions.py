@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from emq_native.arguments import Duration, integer, milliseconds
-from emq_native.errors import OF_THE_NODE, EmqError, InvalidArgument, JobGone, Refused, StaleToken, WrongState
+from emq_native.errors import EmqError, InvalidArgument, JobGone, StaleToken, WrongState, refuses_job
 from emq_native.transitions import Complete, Delay, Reply, Retry, Transition, _at_most_members, _job, _text
 from emq_native.values import Job
 
@@ -117,7 +117,7 @@ def settled_word(settling: Settling, answer: Any) -> Word:
         return "stale"
     if isinstance(answer, WrongState) and answer.text == "EMQSTATE job is not active":
         return "inactive"
-    if isinstance(answer, Refused) and not isinstance(answer, OF_THE_NODE):
+    if refuses_job(answer):
         return "refused"
     if isinstance(answer, EmqError):
         raise answer

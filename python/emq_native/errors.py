@@ -39,7 +39,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeGuard
 
 
 class EmqError(Exception):
@@ -348,6 +348,12 @@ _TEXTS: Final[dict[str, type[_Answered]]] = {
 
 OF_THE_NODE: Final = (FenceRefused, ModuleMissing)
 """Refusals that say nothing about the job: as soon as the node is mended, the same command goes through."""
+
+
+def refuses_job(answer: object) -> TypeGuard[Refused]:
+    """Whether an answer is a refusal that holds for this job, also when it is asked again."""
+    return isinstance(answer, Refused) and not isinstance(answer, OF_THE_NODE)
+
 
 _NO_MODULE: Final = re.compile("ERR unknown command ['`]?(EMQ|TRA)[.]", re.IGNORECASE)
 

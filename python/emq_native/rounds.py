@@ -17,12 +17,12 @@ from typing import Any, Final
 from emq_native import transitions as t
 from emq_native.compositions import Next, Settling, Source, Step, Word, settled_word
 from emq_native.dispatch import Words
-from emq_native.errors import OF_THE_NODE, EmqError, Refused
+from emq_native.errors import EmqError, Refused, refuses_job
 from emq_native.executors import NATIVE, Executor
 from emq_native.transitions import Transition
 from emq_native.values import Job
 
-__all__ = ["Round", "Rounds", "settle"]
+__all__ = ["Round", "Rounds", "settle", "unrenewed"]
 
 Batch = Sequence[Transition[Any] | Words]
 Round = Generator[Batch, "list[Any]", Step]
@@ -68,7 +68,7 @@ class Rounds:
     def _native(self, count: int, settlings: Sequence[Settling], wait: bool) -> Round:
         block = self.block if wait else None
         (answer,) = yield [_next(self.lease, count, self.sources, block, self.max_attempts).settling(settlings)]
-        if settlings and isinstance(answer, Refused) and not isinstance(answer, OF_THE_NODE):
+        if settlings and refuses_job(answer):
             # One that is refused refuses all. By themselves, the others go through.
             step = yield from settle(settlings)
             return Step(step.settled, [], answer.text)
@@ -146,6 +146,16 @@ def settle(settlings: Sequence[Settling]) -> Round:
     return Step(words, [])
 
 
+def unrenewed(jobs: Sequence[Job], answers: Sequence[Any]) -> list[str]:
+    """The ids of those jobs whose lease is lost, by the answers to an Extend of each.
+
+    Raises what keeps the server from answering: it says nothing about a lease.
+    """
+    return [
+        job.id for job, answer in zip(jobs, answers, strict=True) if refuses_job(answer) or _value(answer) is not True
+    ]
+
+
 def _settle(
     settlings: Sequence[Settling], further: Sequence[Transition[Any]]
 ) -> Generator[Batch, list[Any], tuple[list[Word], list[Any]]]:
@@ -160,11 +170,8 @@ def _settle(
     others = [each for each in settlings if not (isinstance(each, t.Complete) and each.result is None)]
     many = t.CompleteMany([each.job for each in plain if isinstance(each.job, Job)])
     answer, *answers = yield [many, *others, *further]
-    if isinstance(answer, Refused) and not isinstance(answer, OF_THE_NODE):
-        # One that is refused refuses all. One by one, the others go through.
-        completed = iter(_words(plain, (yield plain)))
-    else:
-        completed = iter(_value(answer))
+    # One that is refused refuses all. One by one, the others go through.
+    completed = iter(_words(plain, (yield plain)) if refuses_job(answer) else _value(answer))
     rest = iter(_words(others, answers[: len(others)]))
     words = [next(completed if isinstance(each, t.Complete) and each.result is None else rest) for each in settlings]
     return words, answers[len(others) :]
@@ -197,7 +204,7 @@ def _take(answers: Sequence[Any], jobs: list[Job]) -> str | None:
     fault = None
     for answer in answers:
         if isinstance(answer, EmqError):
-            if not jobs and (isinstance(answer, OF_THE_NODE) or not isinstance(answer, Refused)):
+            if not jobs and not refuses_job(answer):
                 raise answer
             fault = fault or str(answer)
         elif isinstance(answer, list):

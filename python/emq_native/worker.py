@@ -28,12 +28,12 @@ from emq_native.backoff import Backoff, exponential
 from emq_native.compositions import Source, Step
 from emq_native.context import _CURRENT
 from emq_native.dispatch import Answer
-from emq_native.errors import EmqError, Redirected, Refused, Unavailable
+from emq_native.errors import EmqError, Redirected, Refused, Unavailable, refuses_job
 from emq_native.executors import Executor
 from emq_native.ledger import HeldJob, Ledger, Stats, Verdict
 from emq_native.outcome import Policy, Signal, TimedOut, settling_of, without_our_frames
 from emq_native.pump import Pump
-from emq_native.rounds import Batch, Round, Rounds, settle
+from emq_native.rounds import Batch, Round, Rounds, settle, unrenewed
 from emq_native.serializers import Json, Serializer
 from emq_native.terms import (
     Prepare,
@@ -435,10 +435,12 @@ class Worker:
                 part = jobs[first : first + 10_000]
                 try:
                     missing += self._calls.run(t.ExtendMany([(job.id, job.token) for job in part], lease), self.queue)
-                except Refused:
+                except Refused as refusal:
+                    if not refuses_job(refusal):
+                        raise
                     # One that is refused refuses all.
                     answers = self._calls.pipeline((t.Extend(job, lease), self.queue) for job in part)
-                    missing += [job.id for job, answer in zip(part, answers, strict=True) if answer is not True]
+                    missing += unrenewed(part, answers)
         except EmqError as error:
             logger.warning("queue %s: leases are not renewed: %s", self.queue.name, error)
             with self._lock:

@@ -47,6 +47,14 @@ def own_server(executor: Executor) -> Iterator[Server]:
 
 
 @pytest.fixture
+def fenced_server() -> Iterator[Server]:
+    """A server with the module, whose fence the test may take away."""
+    with Server() as server:
+        provision.claim(server.client(), wire=6)
+        yield server
+
+
+@pytest.fixture
 def started() -> Iterator[Callable[[Worker], Worker]]:
     """Starts workers, and ends them with the test."""
     workers: list[Worker] = []

@@ -704,6 +704,25 @@ def test_a_fence_that_is_gone_for_a_while_is_waited_for(own_server: Server, exec
         wait_until(lambda: completed(queue) == 2)
 
 
+def test_a_node_that_cannot_renew_a_lease_has_not_taken_it_back(
+    fenced_server: Server, started: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    go_on = threading.Event()
+    with connect(fenced_server.url) as bus, fenced_server.client() as control:
+        queue = bus.queue("q")
+        worker = started(Worker(queue, lambda job: go_on.wait(20), lease=3))
+        queue.enqueue(b"")
+        wait_until(lambda: queue.counts().active == 1)
+
+        control.delete("{emq}:version")
+        wait_until(lambda: "leases are not renewed" in caplog.text)
+        control.set("{emq}:version", "echomq:6.0.0")
+        go_on.set()
+
+        wait_until(lambda: completed(queue) == 1)
+        assert worker.stats.lost == 0
+
+
 def test_one_refused_settling_does_not_stop_the_others(bus: Bus, queue: Queue, started: Start) -> None:
     go_on = threading.Event()
     jobs = [queue.enqueue(b"") for _ in range(3)]

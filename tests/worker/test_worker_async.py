@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from emq_native import (
     constant,
     current_job,
 )
+from emq_native.aio.worker import _Keeper
 from emq_native.server import Server
 
 Handler = Callable[[HeldJob], Coroutine[Any, Any, Any]]
@@ -238,6 +240,52 @@ async def test_a_lost_lease_cancels_the_handler(url: str, queue: Queue) -> None:
         queue.remove(job, force=True)
         await asyncio.wait_for(cancelled.wait(), 10)
         await until(lambda: worker.stats.lost == 1)
+
+
+async def test_a_node_that_cannot_renew_a_lease_has_not_taken_it_back(
+    fenced_server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def handler(job: HeldJob) -> None:
+        begun.set()
+        await asyncio.wait_for(go_on.wait(), 20)
+
+    with connect(fenced_server.url) as bus, fenced_server.client() as control:
+        queue = bus.queue("q")
+        queue.enqueue(b"")
+        async with at_work(fenced_server.url, "q", handler, lease=3) as worker:
+            await asyncio.wait_for(begun.wait(), 10)
+            taken = control.zrange("emq:{q}:active", 0, -1, withscores=True)
+            await until(lambda: control.zrange("emq:{q}:active", 0, -1, withscores=True) != taken)
+
+            control.delete("{emq}:version")
+            await until(lambda: "leases are not renewed" in caplog.text)
+            control.set("{emq}:version", "echomq:6.0.0")
+            go_on.set()
+
+            await until(partial(has_completed, queue, 1))
+            assert worker.stats.lost == 0
+
+
+async def test_a_worker_that_ends_before_its_keeper_has_begun_ends_it_too(fenced_server: Server) -> None:
+    ending = threading.Event()
+
+    def hold_up(frame: FrameType, event: str, argument: object) -> None:
+        if threading.current_thread().name.endswith("keeper"):
+            ending.wait(10)
+        elif frame.f_code is _Keeper.end.__code__:
+            ending.set()
+
+    async with await aio.connect(fenced_server.url) as bus:
+        threading.setprofile(hold_up)
+        try:
+            await aio.Worker(bus.queue("q"), nothing, burst=True).run(signals=False)
+        finally:
+            threading.setprofile(None)
+
+    assert ending.is_set()
+    assert not [each for each in threading.enumerate() if each.name.endswith("keeper")]
 
 
 async def test_a_stop_ends_the_wait_of_an_idle_worker(url: str, queue: Queue) -> None:

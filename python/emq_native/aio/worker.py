@@ -23,12 +23,12 @@ from emq_native.backoff import Backoff, exponential
 from emq_native.compositions import Source, Step
 from emq_native.context import _CURRENT
 from emq_native.dispatch import Answer
-from emq_native.errors import EmqError, Redirected, Refused, Unavailable
+from emq_native.errors import EmqError, Redirected, Refused, Unavailable, refuses_job
 from emq_native.executors import Executor
 from emq_native.ledger import AHEAD_S, PATIENCE_S, HeldJob, Ledger, Stats, Verdict
 from emq_native.outcome import Policy, Signal, Snooze, TimedOut, settling_of, without_our_frames
 from emq_native.pump import Strokes
-from emq_native.rounds import Batch, Rounds, settle
+from emq_native.rounds import Batch, Rounds, settle, unrenewed
 from emq_native.serializers import Json, Serializer
 from emq_native.terms import (
     Prepare,
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["Worker"]
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 END_TICK_S: Final = 0.02
 WORKING, STOPPING, LEAVING = "working", "stopping", "leaving"
@@ -152,10 +153,16 @@ class Worker:
             max_attempts=terms.max_attempts,
             sources=tuple(terms.sources),
         )
+        keeper = _Keeper(
+            self._ledger,
+            self._lock,
+            self.queue,
+            lose=partial(self._from_thread, self._lose),
+            fail=partial(self._from_thread, self._fail),
+        )
         handled = (signal.SIGTERM, signal.SIGINT) if signals and _in_main_thread() else ()
         for number in handled:
             loop.add_signal_handler(number, self.stop)
-        keeper = _Keeper(self._ledger, self._lock, self.queue, lambda job: self._from_thread(self._lose, job))
         keeper.start()
         leader = asyncio.create_task(self._lead())
         leader.add_done_callback(self._noticed)
@@ -518,40 +525,54 @@ class Worker:
         if job._runner is not None:
             job._runner.cancel()
 
-    def _from_thread(self, call: Callable[[HeldJob], None], job: HeldJob) -> None:
+    def _from_thread(self, call: Callable[[T], None], value: T) -> None:
         assert self._loop is not None
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(call, job)
+            self._loop.call_soon_threadsafe(call, value)
 
 
-class _Keeper(threading.Thread):
-    """Renews the leases of a ledger from a thread with an event loop of its own."""
+class _Keeper:
+    """Renews the leases of a ledger from a thread with an event loop of its own.
 
-    def __init__(self, ledger: Ledger, lock: threading.Lock, queue: Queue, lose: Callable[[HeldJob], None]) -> None:
-        super().__init__(name=f"emq-{queue.name}-keeper", daemon=True)
+    lose, fail: called in that thread, with a job whose lease is lost, and with what ended the thread.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        lock: threading.Lock,
+        queue: Queue,
+        lose: Callable[[HeldJob], None],
+        fail: Callable[[BaseException], None],
+    ) -> None:
         self._ledger = ledger
         self._lock = lock
         self._queue = queue
         self._lose = lose
+        self._fail = fail
         self._bus = queue.bus.sibling()
-        self._started = threading.Event()
-        self._loop: asyncio.AbstractEventLoop
-        self._over: asyncio.Event
+        self._loop = asyncio.new_event_loop()
+        self._over = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name=f"emq-{queue.name}-keeper", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
 
     def end(self) -> None:
         """Stop renewing; waits for the thread."""
-        self._started.wait()
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._over.set)
-        self.join()
+        self._thread.join()
 
-    def run(self) -> None:
-        asyncio.run(self._keep())
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._keep())
+        except BaseException as error:
+            self._fail(error)
+        finally:
+            self._loop.close()
 
     async def _keep(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._over = asyncio.Event()
-        self._started.set()
         pause = self._ledger.lease / 6
         while not self._over.is_set():
             with suppress(asyncio.TimeoutError):
@@ -573,10 +594,12 @@ class _Keeper(threading.Thread):
                     missing += await self._bus.run(
                         t.ExtendMany([(job.id, job.token) for job in part], lease), self._queue
                     )
-                except Refused:
+                except Refused as refusal:
+                    if not refuses_job(refusal):
+                        raise
                     # One that is refused refuses all.
                     answers = await self._bus.pipeline((t.Extend(job, lease), self._queue) for job in part)
-                    missing += [job.id for job, answer in zip(part, answers, strict=True) if answer is not True]
+                    missing += unrenewed(part, answers)
         except EmqError as error:
             logger.warning("queue %s: leases are not renewed: %s", self._queue.name, error)
             with self._lock:
