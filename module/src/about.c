@@ -86,7 +86,6 @@ void emq_about_info(ValkeyModuleInfoCtx *info, int for_crash_report) {
     ValkeyModule_InfoAddFieldLongLong(info, "wire", EMQ_WIRE);
     ValkeyModule_InfoAddFieldLongLong(info, "api", EMQ_API);
     ValkeyModule_InfoAddFieldCString(info, "identity", EMQ_IDENTITY);
-    ValkeyModule_InfoAddFieldCString(info, "fence_last_seen", emq_fence_last());
     ValkeyModule_InfoAddFieldCString(info, "fence", emq_fence_state());
     ValkeyModule_InfoAddFieldULongLong(info, "calls", emq_stats_calls());
     ValkeyModule_InfoAddFieldULongLong(info, "waiters", emq_lines.waiters);

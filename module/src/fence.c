@@ -19,11 +19,6 @@ void emq_fence_load(ValkeyModuleCtx *ctx) {
     cluster = ValkeyModule_GetContextFlags(ctx) & VALKEYMODULE_CTX_FLAGS_CLUSTER;
 }
 
-const char *emq_fence_last(void) {
-    static const char *const words[] = {[UNKNOWN] = "unread", [OWN] = "claimed", [MISSING] = "absent", [FOREIGN] = "foreign"};
-    return words[last];
-}
-
 const char *emq_fence_state(void) {
     static const char *const words[] = {[UNKNOWN] = "unknown", [OWN] = "ok", [MISSING] = "missing", [FOREIGN] = "foreign"};
     return words[last];

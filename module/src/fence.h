@@ -16,8 +16,7 @@ bool emq_fence_check(emq_call *call);
 /* The value of the fence, kept by the call; NULL when it is absent, no string, or cannot be told. */
 ValkeyModuleString *emq_fence_value(emq_call *call);
 
-/* What the last command that looked has found, for INFO, in the words of its two fields. */
-const char *emq_fence_last(void);
+/* What the last command that looked has found, in a word for INFO. */
 const char *emq_fence_state(void);
 
 /* Whether that keeps writing commands out. */
