@@ -86,6 +86,12 @@ def test_what_waiting_does_not_change_ends_the_claim(image: str, version: str) -
         assert node.run("REDISCLI_AUTH=secret emq-cli GET {emq}:version") == (0, "")
 
 
+def test_a_server_that_is_not_where_the_claim_looks_is_said_to_be_so(image: str, version: str) -> None:
+    with Node(image, version, ["--port", "7000"], CLAIM, patient=False) as node:
+        node.says("not claimed yet, the server is asked on (EMQ_CLI says how): Could not connect")
+        assert node.run("EMQ_CLI='-p 7000' emq-cli EXISTS {emq}:version") == (0, "0")
+
+
 def test_further_words_go_to_the_server_and_win(image: str, version: str) -> None:
     words = ["--maxmemory", "100mb", "--appendfsync", "always"]
     with Node(image, version, words, CLAIM) as node, node.client() as client:
