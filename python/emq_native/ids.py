@@ -34,6 +34,9 @@ EPOCH_MS: Final = _core.EPOCH_MS
 LAST_MS: Final = EPOCH_MS + (1 << 41) - 1
 """Unix milliseconds of the last one, 2093-09-06T15:47:35.551Z."""
 
+_MOST: Final = 100_000_000
+"""Most ids at once: those of 24 seconds, 1.4 GB of text."""
+
 _UNIX_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
@@ -155,7 +158,8 @@ class Mint:
         return self._next(namespace, 1)
 
     def many(self, count: int) -> list[str]:
-        """The next `count` job ids. Raises MintExhausted."""
+        """The next `count` job ids, 0 or more. Raises InvalidArgument, MintExhausted."""
+        _core.as_integer(count, "the number of ids", 0, _MOST)
         texts = self._next("JOB", count)
         return [texts[start : start + 14] for start in range(0, len(texts), 14)]
 
@@ -216,7 +220,9 @@ def mint(namespace: str = "JOB") -> str:
 
 
 def mint_many(count: int) -> list[str]:
-    """New job ids, 0 or more, as `mint` makes them one by one. Raises MintExhausted."""
+    """New job ids, 0 or more, as `mint` makes them one by one. Raises InvalidArgument for any other number,
+    MintExhausted as `mint` does.
+    """
     return _mint.many(count)
 
 

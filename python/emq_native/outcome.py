@@ -13,7 +13,7 @@ from datetime import datetime
 from inspect import isawaitable
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Final, TypeGuard, TypeVar
 
 from emq_native import transitions as t
 from emq_native.arguments import MAX_PAYLOAD, Duration, instant, integer, milliseconds
@@ -22,7 +22,9 @@ from emq_native.compositions import Settling
 from emq_native.errors import InvalidArgument
 from emq_native.values import Job
 
-__all__ = ["Policy", "Reject", "Retry", "Snooze", "TimedOut", "settling_of"]
+__all__ = ["Policy", "Reject", "Retry", "Snooze", "TimedOut", "result_of", "settling_of"]
+
+T = TypeVar("T")
 
 ERROR_BYTES: Final = 4096
 """Most bytes of an error that are kept in the row."""
@@ -111,8 +113,27 @@ Policies = Callable[[Job], Policy]
 """The policy of a job."""
 
 
+def is_a(value: object, kind: type[T]) -> TypeGuard[T]:
+    """Whether a value is one of a class by its own type, whatever class it says to be, or raises when it is asked."""
+    return issubclass(type(value), kind)
+
+
+def result_of(value: object) -> object:
+    """What a handler returned, as it ends the run: bytes that fit as they are, an exception as if it was raised, of
+    anything else nothing.
+
+    Raises TypeError for what has to be awaited, and what the value raises when it is asked of which class it is.
+    """
+    if value is None or is_a(value, BaseException):
+        return value
+    if isawaitable(value):
+        # Whoever completed the job now would lose it: its work was never begun.
+        raise TypeError("the handler returned what has to be awaited: emq_native.aio.Worker runs coroutine functions")
+    return value if isinstance(value, (bytes, bytearray, memoryview)) and len(value) <= MAX_PAYLOAD else None
+
+
 def settling_of(job: Job, ended: object, policy: Policy) -> Settling:
-    """How to settle a job whose handler ended with this value, or with this exception.
+    """How to settle a job whose handler ended with this result, or with this exception.
 
     Raises nothing: where the backoff or the exception is of no use, the run failed and the next one is a second later.
     """
@@ -120,24 +141,20 @@ def settling_of(job: Job, ended: object, policy: Policy) -> Settling:
         return t.Complete(job)
     try:
         return _settling_of(job, ended, policy)
-    except Exception as error:
+    except BaseException as error:
         reason = error_text(BaseException.with_traceback(error, None)).decode()
         return _settling_of(job, Retry(1.0, f"the backoff failed: {reason}"), policy)
 
 
 def _settling_of(job: Job, ended: object, policy: Policy) -> Settling:
-    if isawaitable(ended):
-        # Whoever completed the job now would lose it: its work was never begun.
-        ended = TypeError("the handler returned what has to be awaited: emq_native.aio.Worker runs coroutine functions")
-    if not isinstance(ended, BaseException):
-        fits = isinstance(ended, (bytes, bytearray, memoryview)) and len(ended) <= MAX_PAYLOAD
-        return t.Complete(job, result=ended if fits else None)  # type: ignore[arg-type]
-    if isinstance(ended, Snooze):
+    if not is_a(ended, BaseException):
+        return t.Complete(job, result=ended)  # type: ignore[arg-type]
+    if is_a(ended, Snooze):
         return t.Delay(job, ended.until)
-    if isinstance(ended, Reject):
+    if is_a(ended, Reject):
         return t.Retry(job, max_attempts=1, error=_bounded(ended.reason))
-    after = ended.after if isinstance(ended, Retry) else None
-    error = _bounded(ended.reason) if isinstance(ended, Retry) else error_text(ended)
+    after = ended.after if is_a(ended, Retry) else None
+    error = _bounded(ended.reason) if is_a(ended, Retry) else error_text(ended)
     return t.Retry(
         job,
         max_attempts=policy.max_attempts,
@@ -153,22 +170,24 @@ def _bearable(delay: Duration) -> Duration:
     return delay
 
 
-def without_our_frames(error: BaseException) -> BaseException:
-    """The error with a traceback that begins where the handler does."""
-    trace = error.__traceback__
+def without_our_frames(
+    error: BaseException,
+) -> tuple[type[BaseException], BaseException, TracebackType | None]:
+    """The error for the log, with a traceback that begins where the handler does."""
+    trace = _trace_of(error)
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
         trace = trace.tb_next
-    # Not the error's own method, which somebody may have overridden.
-    return BaseException.with_traceback(error, trace)
+    # Our frames hold the error: with them it would hold itself.
+    return type(error), BaseException.with_traceback(error, trace), trace
 
 
 def error_text(error: BaseException) -> bytes:
     """The error on the first line, then where it came from, the innermost frames, without those of this package."""
     try:
         text = "".join(traceback.format_exception_only(error)).strip()
-    except Exception:
+    except BaseException:
         text = type(error).__name__
-    frames = [frame for frame in _frames(error.__traceback__) if not frame.filename.startswith(_PACKAGE)]
+    frames = [frame for frame in _frames(_trace_of(error)) if not frame.filename.startswith(_PACKAGE)]
     kept = frames[-FRAMES:]
     lines = ["Traceback (most recent call last):\n"]
     if len(frames) > len(kept):
@@ -182,6 +201,12 @@ def error_text(error: BaseException) -> bytes:
     if len(rest) > room:
         rest = b"..." + rest[-(room - 3) :].decode("utf-8", "ignore").encode()
     return first + b"\n\n" + rest.rstrip()
+
+
+def _trace_of(error: BaseException) -> TracebackType | None:
+    """Not by the error's own attribute, which somebody may have overridden."""
+    trace: TracebackType | None = vars(BaseException)["__traceback__"].__get__(error)
+    return trace
 
 
 def _frames(trace: TracebackType | None) -> traceback.StackSummary:

@@ -21,7 +21,7 @@ from emq_native.errors import (
     WireMismatch,
 )
 from emq_native.ledger import HeldJob, Verdict
-from emq_native.outcome import Policy
+from emq_native.outcome import Policy, Signal, is_a, without_our_frames
 from emq_native.serializers import Serializer
 from emq_native.transitions import Retry
 
@@ -32,6 +32,7 @@ __all__ = [
     "is_unsure",
     "logger",
     "simple",
+    "tell_ended",
     "tell_paused",
     "tell_settled",
     "told",
@@ -138,6 +139,18 @@ _LINES: Final[dict[Word, tuple[int, str]]] = {
     "delayed": (logging.INFO, "job %s is put off"),
     "refused": (logging.ERROR, "the server refused to settle job %s; it comes back when its lease ends"),
 }
+
+
+def tell_ended(job: HeldJob, ended: object, *, counts: bool) -> None:
+    """Log it when a run failed, or when it ended too late to count."""
+    if not counts:
+        logger.warning("job %s ended after it was given up", job.id, extra=told(job))
+    elif is_a(ended, BaseException) and not is_a(ended, Signal):
+        try:
+            logger.warning("job %s failed: %r", job.id, ended, exc_info=without_our_frames(ended), extra=told(job))
+        except Exception:
+            # The error itself raises when it is to be shown.
+            logger.warning("job %s failed: %s", job.id, type(ended).__name__, extra=told(job))
 
 
 def tell_settled(verdicts: Sequence[Verdict], words: Sequence[Word]) -> None:

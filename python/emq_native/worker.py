@@ -31,7 +31,7 @@ from emq_native.dispatch import Answer
 from emq_native.errors import EmqError, Redirected, Refused, Unavailable, refuses_job
 from emq_native.executors import Executor
 from emq_native.ledger import HeldJob, Ledger, Stats, Verdict
-from emq_native.outcome import Policy, Signal, TimedOut, settling_of, without_our_frames
+from emq_native.outcome import Policy, TimedOut, result_of, settling_of
 from emq_native.pump import Pump
 from emq_native.rounds import Batch, Round, Rounds, settle, unrenewed
 from emq_native.serializers import Json, Serializer
@@ -41,6 +41,7 @@ from emq_native.terms import (
     is_unsure,
     logger,
     simple,
+    tell_ended,
     tell_paused,
     tell_settled,
     told,
@@ -352,7 +353,7 @@ class Worker:
         try:
             try:
                 policy, call = self.terms.prepare(job)
-                ended = call() if policy.timeout is None else self._timed(job, policy, call)
+                ended = result_of(call() if policy.timeout is None else self._timed(job, policy, call))
             except BaseException as error:
                 ended = error
             if job._over:
@@ -365,10 +366,7 @@ class Worker:
         with self._lock:
             counts = self._ledger.finish(job, settling, time.monotonic())
             self._dry = False
-        if not counts:
-            logger.warning("job %s ended after it was given up", job.id, extra=told(job))
-        elif isinstance(ended, BaseException) and not isinstance(ended, Signal):
-            logger.warning("job %s failed: %r", job.id, ended, exc_info=without_our_frames(ended), extra=told(job))
+        tell_ended(job, ended, counts=counts)
 
     def _timed(self, job: HeldJob, policy: Policy, call: Callable[[], Any]) -> Any:
         """Run what the keeper may interrupt."""

@@ -487,3 +487,9 @@ def test_a_configured_node_shows() -> None:
 def test_a_node_is_an_int_of_10_bits(number: Any) -> None:
     with pytest.raises(InvalidArgument):
         ids.configure_node(number)
+
+
+@pytest.mark.parametrize("number", [-1, True, 1.0, "1", 1 << 62])
+def test_a_number_of_ids_is_an_int_that_fits(number: Any) -> None:
+    with pytest.raises(InvalidArgument):
+        ids.mint_many(number)

@@ -353,14 +353,56 @@ class Stubborn(Exception):
         raise RuntimeError("no")
 
 
-def test_an_error_of_any_make_fails_its_job_and_not_the_worker(queue: Queue) -> None:
+class Unnamed:
+    """What raises when it is asked of which class it is, as a proxy of something that is not there does."""
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        raise RuntimeError("nothing is behind it")
+
+
+class Hidden(Unnamed, Exception):
+    """An error that tells neither its class nor where it came from, and cannot be shown."""
+
+    @property
+    def __traceback__(self) -> None:  # type: ignore[override]
+        raise RuntimeError("no")
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize("error", [Stubborn, Hidden])
+def test_an_error_of_any_make_fails_its_job_and_not_the_worker(queue: Queue, error: type[Exception]) -> None:
     def handler(job: HeldJob) -> None:
         if job.payload == b"fails":
-            raise Stubborn
+            raise error
 
-    queue.enqueue_many([b"fails", b"", b""])
+    fails = queue.enqueue(b"fails")
+    queue.enqueue_many([b"", b""])
     worker = work_off(queue, handler, max_attempts=1)
     assert (worker.stats.dead, worker.stats.completed) == (1, 2)
+    assert error.__name__.encode() in (queue.peek(fails) or {})["last_error"]
+
+
+def test_a_result_of_any_make_fails_its_job_and_not_the_worker(queue: Queue) -> None:
+    fails = queue.enqueue(b"fails")
+    queue.enqueue_many([b"", b""])
+    worker = work_off(queue, lambda job: Unnamed() if job.payload else None, max_attempts=1)
+    assert (worker.stats.dead, worker.stats.completed) == (1, 2)
+    assert (queue.peek(fails) or {})["last_error"].startswith(b"RuntimeError: nothing is behind it")
+
+
+def test_a_backoff_that_exits_fails_its_job_and_not_the_worker(queue: Queue, started: Start) -> None:
+    def handler(job: HeldJob) -> None:
+        if job.payload == b"fails":
+            raise ValueError
+
+    fails = queue.enqueue(b"fails")
+    queue.enqueue_many([b"", b""])
+    started(Worker(queue, handler, backoff=lambda attempt: sys.exit(3)))
+    wait_until(lambda: (queue.counts().completed, queue.counts().scheduled) == (2, 1))
+    assert (queue.peek(fails) or {})["last_error"].startswith(b"the backoff failed: SystemExit: 3")
 
 
 def test_a_handler_that_exits_fails_its_own_job(queue: Queue) -> None:

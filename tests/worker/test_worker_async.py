@@ -170,6 +170,22 @@ async def test_a_handler_that_exits_fails_its_own_job(url: str, queue: Queue) ->
     assert (queue.peek(exits) or {})["last_error"].startswith(b"SystemExit: 3\n")
 
 
+async def test_a_result_of_any_make_fails_its_job_and_not_the_worker(url: str, queue: Queue) -> None:
+    class Unnamed:
+        @property  # type: ignore[misc]
+        def __class__(self) -> type:
+            raise RuntimeError("nothing is behind it")
+
+    async def handler(job: HeldJob) -> object:
+        return Unnamed() if job.payload else None
+
+    fails = queue.enqueue(b"fails")
+    queue.enqueue_many([b"", b""])
+    worker = await work_off(url, queue, handler, max_attempts=1)
+    assert (worker.stats.dead, worker.stats.completed) == (1, 2)
+    assert (queue.peek(fails) or {})["last_error"].startswith(b"RuntimeError: nothing is behind it")
+
+
 def test_an_interrupt_stops_the_worker_when_the_others_are_done(url: str, queue: Queue) -> None:
     workers: list[aio.Worker] = []
 

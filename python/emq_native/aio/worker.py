@@ -26,7 +26,7 @@ from emq_native.dispatch import Answer
 from emq_native.errors import EmqError, Redirected, Refused, Unavailable, refuses_job
 from emq_native.executors import Executor
 from emq_native.ledger import AHEAD_S, PATIENCE_S, HeldJob, Ledger, Stats, Verdict
-from emq_native.outcome import Policy, Signal, Snooze, TimedOut, settling_of, without_our_frames
+from emq_native.outcome import Policy, Snooze, TimedOut, is_a, result_of, settling_of
 from emq_native.pump import Strokes
 from emq_native.rounds import Batch, Rounds, settle, unrenewed
 from emq_native.serializers import Json, Serializer
@@ -37,6 +37,7 @@ from emq_native.terms import (
     is_unsure,
     logger,
     simple,
+    tell_ended,
     tell_paused,
     tell_settled,
     told,
@@ -474,8 +475,7 @@ class Worker:
             if policy.timeout is not None:
                 timer = asyncio.get_running_loop().call_later(policy.timeout, self._time_out, job, policy)
             ended = call()
-            if isawaitable(ended):
-                ended = await ended
+            ended = result_of(await ended if isawaitable(ended) else ended)
         except KeyboardInterrupt as error:
             # Whoever pressed the keys meant the worker, not this job.
             ended = Snooze(0)
@@ -486,7 +486,7 @@ class Worker:
             ended = error
         if timer is not None:
             timer.cancel()
-        if isinstance(ended, asyncio.CancelledError) and (job._lost or job._over):
+        if is_a(ended, asyncio.CancelledError) and (job._lost or job._over):
             with self._lock:
                 self._ledger.forfeit(job)
         else:
@@ -505,10 +505,7 @@ class Worker:
         settling = settling_of(job, ended, policy)
         with self._lock:
             counts = self._ledger.finish(job, settling, time.monotonic())
-        if not counts:
-            logger.warning("job %s ended after it was given up", job.id, extra=told(job))
-        elif isinstance(ended, BaseException) and not isinstance(ended, Signal):
-            logger.warning("job %s failed: %r", job.id, ended, exc_info=without_our_frames(ended), extra=told(job))
+        tell_ended(job, ended, counts=counts)
 
     def _time_out(self, job: HeldJob, policy: Policy) -> None:
         if job._over:
