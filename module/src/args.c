@@ -143,15 +143,17 @@ static bool bind_option(emq_call *call, bound_words *bounds, int *at) {
     return emq_refuse(call, EMQ_ERR_SYNTAX);
 }
 
+static bool refuse_arity(emq_call *call) {
+    ValkeyModule_WrongArity(call->ctx);
+    emq_counted.refused[EMQ_REFUSED_other]++;
+    return false;
+}
+
 static bool bind_members(emq_call *call, int at, int width) {
     call->args.members = call->argv + at;
     call->args.member_width = width;
     call->args.member_count = (call->argc - at) / width;
-    if ((call->argc - at) % width != 0) {
-        ValkeyModule_WrongArity(call->ctx);
-        emq_counted.refused[EMQ_REFUSED_other]++;
-        return false;
-    }
+    if ((call->argc - at) % width != 0) return refuse_arity(call);
     bool capped = call->command->flags & EMQ_CAPPED;
     return !capped || call->args.member_count <= EMQ_MEMBERS || emq_refuse(call, EMQ_ERR_MEMBERS);
 }
@@ -165,6 +167,7 @@ static bool bind_all(emq_call *call, bound_words *bounds) {
         if (word->presence == EMQ_MANY) width++;
     }
     if (width > 0) return bind_members(call, at, width);
+    if (at < call->argc && command->queue == EMQ_QUEUE_OPTIONAL) return refuse_arity(call); /* the server knows only the least */
     while (at < call->argc) {
         if (!bind_option(call, bounds, &at)) return false;
     }

@@ -95,6 +95,7 @@ ValkeyModuleString *emq_store_keep(emq_call *call, ValkeyModuleString *string) {
 }
 
 ValkeyModuleString *emq_store_number(emq_call *call, int64_t number) {
+    if (number > EMQ_MAX_INTEGER) number = EMQ_MAX_INTEGER;
     if (number == 0) return emq_words[EMQ_W_ZERO];
     if (number == 1) return emq_words[EMQ_W_ONE];
     if (!call->number_text || call->number != number) {

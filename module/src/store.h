@@ -72,7 +72,7 @@ void emq_store_close(emq_call *call);
 /* Holds a string that the call made until the call ends. Answers it. */
 ValkeyModuleString *emq_store_keep(emq_call *call, ValkeyModuleString *string);
 
-/* The decimal text of a number, kept. */
+/* The decimal text of a number, kept. It stops at the largest integer of the contract: what is beyond counts as absent. */
 ValkeyModuleString *emq_store_number(emq_call *call, int64_t number);
 
 emq_key *emq_store_key(emq_call *call, emq_queue_key which);

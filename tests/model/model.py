@@ -66,7 +66,8 @@ def num(text: bytes | None) -> int:
 
 
 def decimal(number: int) -> bytes:
-    return b"%d" % number
+    """What counts stops at M."""
+    return b"%d" % min(number, M)
 
 
 def lane(group: bytes) -> bytes:

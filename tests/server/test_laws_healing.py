@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from emq_native.conformance.lab import LEASE, Lab
+from emq_native.conformance.lab import LEASE, Lab, M
 from emq_native.conformance.wire import Word
 
 DROP = ROUND = 1000
@@ -186,6 +186,23 @@ def test_a_slot_count_that_is_unsound_begins_anew(lab: Lab, text: str) -> None:
     lab.plain("HSET", lab.key("gactive"), "g", text)
     assert lab.send("gclaim", LEASE) == served(lab, lab.a, "g")
     assert lab.record("gactive") == {"g": b"1"}
+
+
+def test_what_counts_stops_at_the_largest_number(lab: Lab) -> None:
+    """A count beyond it would be absent at its next reading."""
+    largest = str(M).encode()
+    for job in (lab.a, lab.b):
+        lab.seed(job, group="g")
+    lab.plain("HSET", lab.key("gactive"), "g", M)
+    assert lab.send("gmclaim", LEASE, 2) == [served(lab, job, "g") for job in (lab.a, lab.b)]
+    assert lab.record("gactive") == {"g": largest}
+    lab.plain("HSET", lab.key("metrics:completed"), "count", M)
+    assert lab.send("mcomplete", lab.a, "1", lab.b, "1") == [1, 1]
+    assert lab.record("metrics:completed") == {"count": largest}
+    lab.plain("DEL", lab.key("gactive"))
+    lab.seed(lab.c, "active", fields={"floor": str(M)})
+    assert lab.send("delay", lab.c, "1", "IN", 60_000) == 1
+    assert lab.fields_of(lab.c)["floor"] == largest
 
 
 @pytest.mark.parametrize("reaped", ["0", "2", "x", "", "01"])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from emq_native.conformance.cases.ids import OPTIONS, SYNTAX
 from emq_native.conformance.lab import LEASE, Lab
 from emq_native.conformance.scenes import VERBS, fill
+from emq_native.conformance.wire import Error
 
 LISTS = {"menqueue": 2, "mcomplete": 2, "mextend": 2}
 """Verbs that take a list of members, and the words of one member."""
@@ -41,6 +42,12 @@ def test_a_word_too_many_or_too_few_is_wrong_arity(lab: Lab, verb: str, form: st
     lab.refused(arity(verb), verb, *words, "x")
     for missing in range(1, len(words) + 1):
         lab.refused(arity(verb), verb, *words[:-missing])
+
+
+def test_version_takes_one_queue_key_at_most(make_lab: Callable[[str], Lab]) -> None:
+    lab = make_lab("native")
+    lab.refused(arity("version"), "version", lab.q)
+    assert lab.send_raw("version", ["q", "x"]) == Error(arity("version"))
 
 
 @pytest.mark.parametrize("verb", sorted(OPTIONS))
