@@ -6,15 +6,18 @@
     tests/ir.py --record            writes tests/ir.json
     tests/ir.py claim retry         only these
     tests/ir.py --waiting 1000000   beside a longer backlog; --active 100000: beside more jobs in flight;
-                                    --append-only: with the append-only file. These only print
+                                    --append-only: with the append-only file; --whole: whole requests. These only print
 
-One server runs under valgrind; only instructions inside processCommand are counted. Every command works on a fixed
-data set: a queue with BACKLOG jobs in each place, a payload of 100 bytes, the hash settings of docker/valkey.conf, a
-fixed hash seed. About 2 % of noise are left, because the server draws the levels of its skip lists at random; a command
-that seems to need more is counted once more. The core commands are counted in the same run on the same kind of data, so
-that a change of compiler, libc or server, which moves both sides, is told apart from a change of the module: by the
-factor that they need more, the module may need more too. The ratio itself is no gate: it would fail when the core gets
-faster.
+One server runs under valgrind; only instructions inside processCommand are counted. That leaves out what a request
+costs before and after: its words are read, made strings and freed again, once for a transition, two or three times for
+the core commands. --whole counts that, too; what the server writes to the socket is counted nowhere.
+
+Every command works on a fixed data set: a queue with BACKLOG jobs in each place, a payload of 100 bytes, the hash
+settings of docker/valkey.conf, a fixed hash seed. About 2 % of noise are left, because the server draws the levels of
+its skip lists at random; a command that seems to need more is counted once more. The core commands are counted in the
+same run on the same kind of data, so that a change of compiler, libc or server, which moves both sides, is told apart
+from a change of the module: by the factor that they need more, the module may need more too. The ratio itself is no
+gate: it would fail when the core gets faster.
 
 Needs valgrind and a server with libc's malloc, as ci/servers builds them. No Python package.
 """
@@ -44,6 +47,8 @@ BACKLOG = 500
 CALLS = 1000
 PIPELINED = 50
 RECORDED_ROUNDS = 3  # the one in the middle is recorded
+EXECUTION = "processCommand"
+WHOLE_REQUEST = "readQueryFromClient"
 PAYLOAD = b"p" * 100
 QUEUE = b"emq:{ir}"
 LEASE = b"60000"
@@ -321,15 +326,18 @@ def bulk(word: bytes) -> bytes:
 
 
 class Counter(Server):
-    """A server under callgrind. TIME is the mark between what is counted apart: it makes callgrind write a dump."""
+    """A server under callgrind, which counts inside one function of it.
 
-    def __init__(self, server: str, module: str, directory: Path, **settings: object) -> None:
+    TIME is the mark between what is counted apart: it makes callgrind write a dump.
+    """
+
+    def __init__(self, server: str, module: str, directory: Path, function: str, **settings: object) -> None:
         self.out = directory / "out"
         self.dumps = 0
         valgrind = [
             "valgrind",
             "--tool=callgrind",
-            "--toggle-collect=processCommand",
+            f"--toggle-collect={function}",
             "--dump-before=timeCommand",
             f"--callgrind-out-file={self.out}",
         ]
@@ -399,15 +407,16 @@ def main() -> int:
     parser.add_argument("--waiting", type=int, metavar="N", help="other jobs that wait; compares nothing")
     parser.add_argument("--active", type=int, metavar="N", help="other jobs in flight; compares nothing")
     parser.add_argument("--append-only", action="store_true", help="with the append-only file; compares nothing")
+    parser.add_argument("--whole", action="store_true", help="count whole requests; compares nothing")
     parser.add_argument("--module", default=str(HERE.parent / "build/emq.so"))
     parser.add_argument("--server", default=DEFAULT_SERVER, help="a valkey-server with libc's malloc")
     options = parser.parse_args()
     names = options.names or list(CASES)
-    compares = options.waiting is None and options.active is None and not options.append_only
+    compares = options.waiting is None and options.active is None and not options.append_only and not options.whole
     if unknown := [name for name in names if name not in CASES]:
         parser.error(f"no such command: {' '.join(unknown)}")
     if options.record and not compares:
-        parser.error("what is recorded is counted beside the usual backlog, without append-only file")
+        parser.error("what is recorded is the execution, beside the usual backlog, without append-only file")
     if not shutil.which("valgrind"):
         parser.error("valgrind is missing (Debian: apt-get install valgrind)")
     if not os.access(options.server, os.X_OK):
@@ -421,7 +430,9 @@ def main() -> int:
         waiting, active_jobs = (BACKLOG if number is None else number for number in (options.waiting, options.active))
         file = {"appendonly": "yes" if options.append_only else "no"}
         prepare(options.server, directory, backlog(waiting, active_jobs), **file)
-        counter = Counter(options.server, options.module, directory, **file)
+        counter = Counter(
+            options.server, options.module, directory, WHOLE_REQUEST if options.whole else EXECUTION, **file
+        )
         try:
             counter.run(warm())
             for name in names:
