@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -284,21 +283,24 @@ async def test_a_node_that_cannot_renew_a_lease_has_not_taken_it_back(
             assert worker.stats.lost == 0
 
 
-async def test_a_worker_that_ends_before_its_keeper_has_begun_ends_it_too(fenced_server: Server) -> None:
+async def test_a_worker_that_ends_before_its_keeper_has_begun_ends_it_too(
+    fenced_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ending = threading.Event()
+    run, end = _Keeper._run, _Keeper.end
 
-    def hold_up(frame: FrameType, event: str, argument: object) -> None:
-        if threading.current_thread().name.endswith("keeper"):
-            ending.wait(10)
-        elif frame.f_code is _Keeper.end.__code__:
-            ending.set()
+    def run_late(keeper: _Keeper) -> None:
+        ending.wait(10)
+        run(keeper)
 
+    def end_early(keeper: _Keeper) -> None:
+        ending.set()
+        end(keeper)
+
+    monkeypatch.setattr(_Keeper, "_run", run_late)
+    monkeypatch.setattr(_Keeper, "end", end_early)
     async with await aio.connect(fenced_server.url) as bus:
-        threading.setprofile(hold_up)
-        try:
-            await aio.Worker(bus.queue("q"), nothing, burst=True).run(signals=False)
-        finally:
-            threading.setprofile(None)
+        await aio.Worker(bus.queue("q"), nothing, burst=True).run(signals=False)
 
     assert ending.is_set()
     assert not [each for each in threading.enumerate() if each.name.endswith("keeper")]
