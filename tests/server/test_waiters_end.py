@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from tests.server.waiting import HOUR, LEASE, NOTHING, Waiter, answers, counter, job, jobs, lab_on, own_lab, waiters
 
 from emq_native.conformance.host import CONFIG
 from emq_native.conformance.lab import Lab
-from emq_native.conformance.wire import Error, Wire
+from emq_native.conformance.wire import Error, Wire, Word
 from emq_native.server import Server
 
 UNBLOCKED = Error("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)")
@@ -94,19 +94,22 @@ def test_a_failover_loses_no_job_and_no_waiter(lab: Lab) -> None:
         assert lab.send("next", LEASE, wire=wire) == jobs(job(lab.a))
         assert lab.send("complete", lab.a, 1, wire=wire) == 1
         wire.call("REPLICAOF", "NO", "ONE")
+        lab.until(lambda: lab.info("replication")["master_failover_state"] == "no-failover", "the old one knows too")
         lab.plain("REPLICAOF", "NO", "ONE")
 
 
+def at_once(lab: Lab, *commands: Sequence[Word]) -> None:
+    """Several commands between which no time goes by."""
+    lab.control.pipeline([["MULTI"], *commands, ["EXEC"]])
+
+
 def test_while_writes_are_paused_nothing_moves_and_then_it_does(lab: Lab) -> None:
-    told, waiter = waiters(lab, 2)
-    short = Waiter(lab, "BLOCK", 400)
-    lab.send("schedule", lab.a, "payload", "IN", 100)
-    assert told.answer() == NOTHING
-    due = lab.scores("schedule")[lab.a]
+    waiter, short = Waiter(lab, "BLOCK", HOUR), Waiter(lab, "BLOCK", 400)
+    schedule = lab.command("schedule", lab.a, "payload", "IN", 100)
+    at_once(lab, schedule, ["CLIENT", "PAUSE", HOUR, "WRITE"])
     before = lab.info("replication")["master_repl_offset"]
-    lab.plain("CLIENT", "PAUSE", HOUR, "WRITE")
     assert short.answer() == NOTHING
-    assert lab.now() > due
+    lab.reach(lab.scores("schedule")[lab.a])
     assert waiter.waits()
     assert list(lab.scores("schedule")) == [lab.a]
     assert lab.info("replication")["master_repl_offset"] == before
@@ -117,7 +120,7 @@ def test_while_writes_are_paused_nothing_moves_and_then_it_does(lab: Lab) -> Non
 def test_a_job_that_comes_with_the_pause_is_served_after_it(lab: Lab) -> None:
     first, second = waiters(lab, 2)
     enqueue = lab.command("menqueue", lab.a, "payload", lab.b, "payload")
-    lab.control.pipeline([["MULTI"], enqueue, ["CLIENT", "PAUSE", HOUR, "WRITE"], ["EXEC"]])
+    at_once(lab, enqueue, ["CLIENT", "PAUSE", HOUR, "WRITE"])
     assert first.waits()
     assert len(lab.scores("pending")) == 2
     lab.plain("CLIENT", "UNPAUSE")
@@ -127,7 +130,7 @@ def test_a_job_that_comes_with_the_pause_is_served_after_it(lab: Lab) -> None:
 def test_a_waiter_that_leaves_during_a_pause_leaves_its_turn_to_the_next(lab: Lab) -> None:
     first, second = waiters(lab, 2)
     enqueue = lab.command("enqueue", lab.a, "payload")
-    lab.control.pipeline([["MULTI"], enqueue, ["CLIENT", "PAUSE", HOUR, "WRITE"], ["EXEC"]])
+    at_once(lab, enqueue, ["CLIENT", "PAUSE", HOUR, "WRITE"])
     assert lab.plain("CLIENT", "KILL", "ID", str(first.id)) == 1
     lab.plain("CLIENT", "UNPAUSE")
     assert second.answer() == jobs(job(lab.a))
@@ -136,9 +139,9 @@ def test_a_waiter_that_leaves_during_a_pause_leaves_its_turn_to_the_next(lab: La
 def test_a_server_that_lost_its_replicas_gives_out_no_job(lab: Lab) -> None:
     """What it would refuse to one who asks it does not do for one who waits."""
     told, waiter = waiters(lab, 2)
-    lab.send("schedule", lab.a, "payload", "IN", 100)
+    schedule = lab.command("schedule", lab.a, "payload", "IN", 100)
+    at_once(lab, schedule, ["CONFIG", "SET", "min-replicas-to-write", 1])
     assert told.answer() == NOTHING
-    config(lab, "min-replicas-to-write", 1)
     assert waiter.answer() == NOTHING
     assert list(lab.scores("schedule")) == [lab.a]
     assert lab.send("next", LEASE, wire=waiter.wire) == Error("NOREPLICAS Not enough good replicas to write.")
@@ -147,16 +150,25 @@ def test_a_server_that_lost_its_replicas_gives_out_no_job(lab: Lab) -> None:
 
 
 def test_a_waiter_outlives_a_flush(lab: Lab) -> None:
-    told, waiter = waiters(lab, 2)
-    lab.send("schedule", lab.a, "payload", "IN", 50)
+    told, told_anew, waiter = waiters(lab, 3)
+    lab.send("schedule", lab.a, "payload", "IN", HOUR // 2)
     assert told.answer() == NOTHING
     lab.plain("FLUSHALL")
     lab.plain("SET", lab.fence, lab.executor.identity)
-    lab.send("schedule", lab.b, "payload", "IN", 100)
-    assert waiter.answer() == NOTHING
-    waiter.wait("BLOCK", HOUR)
+    lab.send("schedule", lab.b, "payload", "IN", HOUR // 2)
+    assert told_anew.answer() == NOTHING
     lab.send("enqueue", lab.c, "payload")
     assert waiter.answer() == jobs(job(lab.c))
+
+
+def test_a_job_that_is_flushed_before_it_is_due_ends_no_wait(lab: Lab) -> None:
+    crowd = waiters(lab, 2)
+    schedule = lab.command("schedule", lab.a, "payload", "IN", 50)
+    at_once(lab, schedule, ["FLUSHALL"], ["SET", lab.fence, lab.executor.identity])
+    lab.reach(lab.now() + 50)
+    assert all(waiter.waits() for waiter in crowd)
+    lab.send("menqueue", lab.b, "payload", lab.c, "payload")
+    assert answers(crowd) == [jobs(job(lab.b)), jobs(job(lab.c))]
 
 
 def test_all_who_are_woken_learn_that_the_fence_is_gone(lab: Lab) -> None:

@@ -13,6 +13,13 @@ from emq_native.conformance.wire import Word
 Wake = Callable[[Lab], object]
 SCRIPTED_ZADD = "redis.call('ZADD', KEYS[1], 0, ARGV[1])"
 SCRIPTED_ENQUEUE = "redis.call('EMQ.ENQUEUE', KEYS[1], ARGV[1], 'payload')"
+SCORED_FROM_NOW = """
+local time = redis.call('TIME')
+local instant = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[2]
+redis.call('ZADD', KEYS[1], string.format('%d', instant), ARGV[1])
+return instant
+"""
+"""Gives a member a score so many milliseconds from now, and answers it: what follows in the same write is in time."""
 
 
 @pytest.fixture(scope="module")
@@ -285,10 +292,10 @@ def test_a_place_of_another_kind_is_a_fault_while_another_waits(lab: Lab, place:
 
 def test_a_waiter_is_told_that_a_job_will_be_due_and_comes_back_for_it(lab: Lab) -> None:
     waiter = Waiter(lab, "BLOCK", HOUR)
+    waiter.ask("BLOCK", HOUR)
     lab.send("schedule", lab.a, "payload", "IN", 300)
     due = lab.scores("schedule")[lab.a]
     assert waiter.answer() == NOTHING
-    waiter.wait("BLOCK", HOUR)
     assert waiter.answer() == NOTHING
     assert lab.now() >= due
     assert lab.send("next", LEASE, wire=waiter.wire) == jobs(job(lab.a))
@@ -298,17 +305,18 @@ def test_a_waiter_is_told_that_a_job_will_be_due_and_comes_back_for_it(lab: Lab)
 def test_those_who_waited_before_are_served_when_nobody_comes_back(lab: Lab, plain: bool) -> None:
     """The one who was told does not ask again; the others do not know when the jobs come due."""
     told, first, second = (Waiter(lab, "BLOCK", HOUR) for _ in range(3))
-    start = lab.now()
-    due = {lab.a: start + 200, lab.b: start + 400}
-    for name, instant in due.items():
+    plans: list[list[Word]] = []
+    for name, wait in ((lab.a, 200), (lab.b, 400)):
         if plain:
-            lab.plain("ZADD", lab.key("schedule"), instant, row(lab, name, "scheduled"))
+            plans.append(["EVAL", SCORED_FROM_NOW, 1, lab.key("schedule"), row(lab, name, "scheduled"), wait])
         else:
-            lab.send("schedule", name, "payload", "AT", instant)
+            plans.append([*lab.command("schedule", name, "payload", "IN", wait)])
+    scores: list[Word] = ["ZMSCORE", lab.key("schedule"), lab.a, lab.b]
+    *_, [_, _, due] = lab.control.pipeline([["MULTI"], *plans, scores, ["EXEC"]])  # type: ignore[misc]
     assert told.answer() == NOTHING
-    for waiter, name in ((first, lab.a), (second, lab.b)):
+    for waiter, name, instant in zip((first, second), (lab.a, lab.b), due, strict=True):  # type: ignore[arg-type]
         assert waiter.answer() == jobs(job(name))
-        assert lab.now() >= due[name]
+        assert lab.now() >= int(instant)  # type: ignore[arg-type]
 
 
 def test_a_waiter_who_does_not_promote_is_not_told_of_scheduled_jobs(lab: Lab) -> None:
@@ -322,12 +330,11 @@ def test_a_waiter_who_does_not_promote_is_not_told_of_scheduled_jobs(lab: Lab) -
 
 
 def test_a_lease_that_runs_out_ends_the_wait(lab: Lab) -> None:
-    deadline = lab.now() + 300
-    lab.seed(lab.a, "active", score=deadline)
-    waiter = Waiter(lab, "BLOCK", HOUR)
-    assert waiter.answer() == NOTHING
-    assert lab.now() >= deadline
-    assert lab.send("next", LEASE, wire=waiter.wire) == jobs(job(lab.a, 2))
+    lease: list[Word] = ["EVAL", SCORED_FROM_NOW, 1, lab.key("active"), lab.seed(lab.a, "active"), 300]
+    deadline, reply = lab.wire.pipeline([lease, lab.command("next", LEASE, "BLOCK", HOUR)])
+    assert reply == NOTHING
+    assert lab.now() >= deadline  # type: ignore[operator]
+    assert lab.send("next", LEASE) == jobs(job(lab.a, 2))
 
 
 def test_a_wait_ends_when_its_time_is_over_and_not_before(lab: Lab) -> None:
