@@ -252,7 +252,7 @@ def test_a_replica_tells_its_role_and_the_fence(plain: Server) -> None:
 
 
 def test_a_node_that_loads_its_data_has_no_verdict_but_is_known(tmp_path: Path) -> None:
-    slow = {"key-load-delay": 2000, "loading-process-events-interval-bytes": 1024}
+    slow = {"key-load-delay": 20_000, "loading-process-events-interval-bytes": 1024}
     with Server(module=False, directory=tmp_path, config={"save": "3600 1"}) as server:
         with server.client().pipeline() as pipeline:
             for number in range(5000):

@@ -138,7 +138,7 @@ def no_string(lab: Lab) -> None:
 @case("C006", "a loading server gives no verdict, and passes once it has loaded", needs=(OWN_SERVER, ONCE))
 def loading(lab: Lab) -> None:
     assert lab.own_server is not None
-    slow = {"key-load-delay": 2_000, "loading-process-events-interval-bytes": 1024}
+    slow = {"key-load-delay": 20_000, "loading-process-events-interval-bytes": 1024}
     with lab.own_server.another(config=slow) as server:
         wire = lab.connect(2, server.url)
         wire.call("SET", lab.fence, identity(lab))
@@ -152,6 +152,7 @@ def loading(lab: Lab) -> None:
         with raises(Unavailable, "connecting while the server loads") as caught:
             first_command(lab, wire_number(lab), server.url)
         expect_that(not isinstance(caught[0], WireRefused), "no verdict", repr(caught[0]))
+        probe.call("CONFIG", "SET", "key-load-delay", 0)
         lab.until(lambda: _code(probe.call("GET", lab.fence)) != "LOADING", "the server has loaded", timeout=30)
         probe.close()
         first_command(lab, wire_number(lab), server.url)
