@@ -71,19 +71,17 @@ def far(proxy: Proxy) -> Iterator[Queue]:
         yield made.queue("q")
 
 
-def at_once(control: redis.Redis, calls: int, call: Callable[[], object]) -> None:
-    """Run a call in so many threads, all of them on their way at the same time."""
-    together = threading.Barrier(calls + 1)
-
-    def run() -> None:
-        together.wait()
-        call()
-
-    threads = [threading.Thread(target=run) for _ in range(calls)]
-    control.execute_command("CLIENT", "PAUSE", 300, "ALL")
-    for each in threads:
-        each.start()
-    together.wait()
+def at_once(control: redis.Redis, calls: int, call: Callable[[], object], *, connections: int | None = None) -> None:
+    """Run a call that writes in so many threads; none is answered before so many connections wait for an answer."""
+    threads = [threading.Thread(target=call) for _ in range(calls)]
+    control.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
+    try:
+        for each in threads:
+            each.start()
+        while sum("b" in each["flags"] for each in control.client_list()) < (connections or calls):
+            time.sleep(0.001)
+    finally:
+        control.execute_command("CLIENT", "UNPAUSE")
     for each in threads:
         each.join()
 
@@ -99,12 +97,12 @@ def test_each_killed_connection_asks_for_the_fence_first(servers: Any, executor:
         bus = stack.enter_context(connect(server.url.replace("/0", "/3"), wire=executor.wire))
         queue = bus.queue("killed")
         with watching(server) as opened:
-            at_once(control, 4, lambda: queue.state(mint()))
+            at_once(control, 4, lambda: queue.complete(mint(), token=1))
         pooled = others(control, db=3)
 
         with watching(server) as reopened:
             cut(control, pooled)
-            at_once(control, 4, lambda: queue.state(mint()))
+            at_once(control, 4, lambda: queue.complete(mint(), token=1))
 
         assert len(pooled) == 4
         assert len(opened.firsts()) == 3
@@ -344,7 +342,7 @@ def test_case_46_a_command_that_never_left_the_wire_is_unknown_too(evalsha: str,
 
 def test_case_46_a_late_answer_is_a_lost_one_and_reaches_nobody(evalsha: str, proxy: Proxy) -> None:
     gate = threading.Event()
-    with connect(proxy.url, wire=4, socket_timeout=0.2) as bus:
+    with connect(proxy.url, wire=4, socket_timeout=2) as bus:
         queue = bus.queue("q")
         proxy.on(evalsha, hold(gate))
         with pytest.raises(errors.Unavailable) as late:
@@ -668,7 +666,7 @@ def test_a_call_waits_for_a_free_connection(node: Server, control: redis.Redis) 
     with connect(node.url, wire=4, max_connections=2) as bus:
         queue = bus.queue("q")
 
-        at_once(control, 8, lambda: queue.enqueue(b"x"))
+        at_once(control, 8, lambda: queue.enqueue(b"x"), connections=2)
 
         assert queue.counts().pending == 8
         assert len(others(control) - before) == 2
@@ -702,8 +700,8 @@ def test_a_closed_bus_says_so_and_leaves_a_given_client_open(node: Server, contr
 def test_no_connection_is_left_after_close(node: Server, control: redis.Redis) -> None:
     before = others(control)
     with connect(node.url, wire=4) as bus:
-        at_once(control, 3, lambda: bus.queue("q").counts())
-        assert len(others(control)) > len(before)
+        at_once(control, 3, lambda: bus.queue("q").enqueue(b"x"))
+        assert len(others(control) - before) == 3
     assert others(control) == before
 
 
