@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import redis
 
-from emq_native.server import Server
+from emq_native.server import Server, _free_port
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -21,8 +20,7 @@ class Sentinel:
     """A process of its own for as long as the block runs, at `port` of 127.0.0.1."""
 
     def __init__(self, master: Server, folder: Path) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port: int = free.getsockname()[1]
+        self.port = _free_port()
         self._binary = master.binary
         self._config = folder / "sentinel.conf"
         self._config.write_text(
