@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 import emq_native
 from emq_native import Queue
-from emq_native.errors import Unavailable
+from emq_native.errors import Refused, Unavailable
 from emq_native.executors import Executor
 from emq_native.values import Job
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-LEASE = 3.0
+LEASE = 30.0
+"""Longer than the servers hold up all calls while a queue changes its node: whoever works keeps what he has."""
+
 GROUPS = (None, "g", "h")
 
 
@@ -61,7 +63,7 @@ class Work:
     def _run(self, queue: Queue) -> None:
         idle = 0.0
         while not (self._closed.is_set() and len(self.completed) >= len(self.admitted)):
-            assert idle < 30, f"{len(self.admitted) - len(self.completed)} jobs are not done"
+            assert idle < 2 * LEASE, f"{len(self.admitted) - len(self.completed)} jobs are not done"
             job = None
             try:
                 queue.promote()
@@ -76,10 +78,19 @@ class Work:
 
     def _work(self, queue: Queue, job: Job) -> None:
         if job.token == 1 and int.from_bytes(job.id[-2:].encode(), "big") % 5 == 0:
-            queue.retry(job, max_attempts=5, error="once more")
-        else:
-            queue.complete(job)  # False: it was sent again, and the first one counted
-            self.completed.append(job.id)
+            try:
+                queue.retry(job, max_attempts=5, error="once more")
+            except Refused as refused:
+                if not refused.resent:  # else the first one counted
+                    raise
+            return
+        while True:
+            try:
+                queue.complete(job)  # False: it was sent again, and the first one counted
+                break
+            except Unavailable:
+                self.interrupted += 1
+        self.completed.append(job.id)
 
     def goes_on(self, jobs: int = 50) -> None:
         """Wait until so many more jobs were done."""
