@@ -134,7 +134,6 @@ class Server:
         self._config: dict[str, ConfigValue] = dict(config or {})
         self._kept_directory = None if directory is None else os.path.abspath(directory)
         self._directory: str | None = self._kept_directory
-        self._fixed_port = port
         self._port = port
         self._bus_port = 0
         self._replica_of = replica_of
@@ -304,7 +303,8 @@ class Server:
     # How
 
     def _launch(self, ready: bool, deadline: float) -> None:
-        for attempt in range(PORT_ATTEMPTS):
+        attempts = 1 if self._port else PORT_ATTEMPTS
+        for attempt in range(attempts):
             if not self._port:
                 self._port = _free_port()
             if self._clustered and not self._bus_port:
@@ -312,7 +312,7 @@ class Server:
             self._spawn()
             if self._await_ready(ready, deadline):
                 return
-            if self._fixed_port or self._log_start or attempt == PORT_ATTEMPTS - 1:
+            if attempt == attempts - 1:
                 raise ServerError(self._why_no_port())
             self._end(signal_first=False, timeout=0)
             self._port = self._bus_port = 0

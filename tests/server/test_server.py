@@ -8,12 +8,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import redis
 
-from emq_native.server import Server, ServerError, find_binary, form_cluster
+from emq_native.server import Server, ServerError, _free_port, find_binary, form_cluster
 
 
 @pytest.fixture
@@ -115,6 +116,19 @@ def test_a_free_port_is_found_although_some_are_taken() -> None:
         finally:
             for server in servers:
                 server.stop()
+
+
+def test_another_port_is_tried_as_often_as_the_one_that_was_free_is_taken_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The look at 127.0.0.1 finds all four free; the server listens at 127.0.0.2 too, where three of them are not."""
+    with ExitStack() as stack:
+        taken = [stack.enter_context(socket.create_server(("127.0.0.2", 0))).getsockname()[1] for _ in range(3)]
+        ports = iter([*taken, _free_port()])
+        monkeypatch.setattr("random.choice", lambda _: next(ports))
+        with Server(module=False, config={"bind": "127.0.0.1 127.0.0.2"}) as server:
+            assert server.client().ping()
+            assert server.port not in taken
 
 
 def test_a_replica_is_in_step_when_it_is_started(server: Server) -> None:
