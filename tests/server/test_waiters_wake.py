@@ -316,7 +316,7 @@ def test_those_who_waited_before_are_served_when_nobody_comes_back(lab: Lab, pla
     assert told.answer() == NOTHING
     for waiter, name, instant in zip((first, second), (lab.a, lab.b), due, strict=True):  # type: ignore[arg-type]
         assert waiter.answer() == jobs(job(name))
-        assert lab.now() >= int(instant)  # type: ignore[arg-type]
+        assert lab.now() >= int(instant)
 
 
 def test_a_waiter_who_does_not_promote_is_not_told_of_scheduled_jobs(lab: Lab) -> None:
