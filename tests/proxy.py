@@ -122,6 +122,7 @@ class Proxy:
     ) -> None:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
+        self._threads[0].join()  # who came at the last moment is among those that end now
         for passage in self._passages:
             passage.end()
             if passage.gate is not None:

@@ -156,7 +156,7 @@ def test_the_rights_suffice(node: tuple[Server, Executor]) -> None:
             for _ in range(5):
                 assert seen.acquire(timeout=20)
             worker.stop()
-            assert worker.join(4)
+            assert worker.join(20)
         finally:
             app.close()
         with emq_native.connect(server.url) as sender:
