@@ -252,11 +252,11 @@ def test_a_replica_tells_its_role_and_the_fence(plain: Server) -> None:
 
 
 def test_a_node_that_loads_its_data_has_no_verdict_but_is_known(tmp_path: Path) -> None:
-    slow = {"key-load-delay": 20_000, "loading-process-events-interval-bytes": 1024}
-    with Server(module=False, directory=tmp_path, config={"save": "3600 1"}) as server:
+    slow = {"key-load-delay": 5_000, "loading-process-events-interval-bytes": 1024}
+    with Server(module=False, directory=tmp_path, config={"save": "3600 1", "rdbcompression": "no"}) as server:
         with server.client().pipeline() as pipeline:
-            for number in range(5000):
-                pipeline.set(f"key:{number}", "x" * 100)
+            for number in range(4000):
+                pipeline.set(f"key:{number}", "x" * 1024)
             pipeline.execute()
         server.restart(config=slow, ready=False)
         found = probe(server.url)

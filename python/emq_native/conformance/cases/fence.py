@@ -138,11 +138,16 @@ def no_string(lab: Lab) -> None:
 @case("C006", "a loading server gives no verdict, and passes once it has loaded", needs=(OWN_SERVER, ONCE))
 def loading(lab: Lab) -> None:
     assert lab.own_server is not None
-    slow = {"key-load-delay": 20_000, "loading-process-events-interval-bytes": 1024}
+    # It takes 20 s, and looks at its connections after every key.
+    slow: dict[str, str | int] = {
+        "key-load-delay": 5_000,
+        "loading-process-events-interval-bytes": 1024,
+        "rdbcompression": "no",
+    }
     with lab.own_server.another(config=slow) as server:
         wire = lab.connect(2, server.url)
         wire.call("SET", lab.fence, identity(lab))
-        wire.pipeline([["SET", f"filler:{number}", "x" * 100] for number in range(1000)])
+        wire.pipeline([["SET", f"filler:{number}", "x" * 1024] for number in range(4000)])
         wire.call("BGREWRITEAOF")  # a server that loads a snapshot looks at its connections more often
         lab.until(lambda: "aof_rewrite_in_progress:0" in str(wire.call("INFO", "persistence")), "the rewrite is over")
         wire.close()
