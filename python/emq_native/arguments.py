@@ -11,7 +11,7 @@ UTF-8.
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from math import isfinite
 from typing import Final
 
@@ -25,6 +25,9 @@ Payload = bytes | bytearray | memoryview
 MAX_INTEGER: Final = 9007199254740991
 MAX_PAYLOAD: Final = 512 * 1024 * 1024
 MAX_MEMBERS: Final = 10_000
+
+_EXACT: Final = Context(prec=28, traps=[])
+"""Holds every float and every range; the caller's own context may round to fewer digits."""
 
 _COUNTER: Final = (1, 10_000)
 _RANGES: Final = {
@@ -54,14 +57,15 @@ def milliseconds(name: str, duration: object) -> int:
     elif isinstance(duration, timedelta):
         value = _whole(duration)
     elif isinstance(duration, float) and isfinite(duration):
-        value = int((Decimal(repr(duration)) * 1000).to_integral_value(ROUND_FLOOR if duration < 0 else ROUND_CEILING))
+        rounding = ROUND_FLOOR if duration < 0 else ROUND_CEILING
+        value = int(_EXACT.multiply(Decimal(repr(duration)), 1000).to_integral_value(rounding, _EXACT))
     elif isinstance(duration, float):
         raise InvalidArgument(f"{name} must be a finite number of seconds, not {duration!r}")
     else:
         raise InvalidArgument(f"{name} must be seconds (int or float) or a timedelta, not {type(duration).__name__}")
     low, high = _RANGES[name]
     if not low <= value <= high:
-        shortest, longest = Decimal(low) / 1000, Decimal(high) / 1000
+        shortest, longest = (_EXACT.divide(bound, 1000) for bound in (low, high))
         raise InvalidArgument(f"{name} must be between {shortest} and {longest} seconds, not {duration!r}")
     return value
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta, timezone
-from decimal import Decimal
+from decimal import Decimal, Inexact, localcontext
 from fractions import Fraction
 from math import inf, nan
 
@@ -31,6 +31,15 @@ EXACT = [
 @pytest.mark.parametrize(("duration", "expected"), EXACT)
 def test_whole_milliseconds_stay_what_they_are(duration: object, expected: int) -> None:
     assert milliseconds("lease", duration) == expected
+
+
+def test_the_decimal_context_of_the_caller_changes_no_duration() -> None:
+    with localcontext() as context:
+        context.prec = 2
+        context.traps[Inexact] = True
+        assert milliseconds("lease", 1_234.567) == 1_234_567
+        with pytest.raises(InvalidArgument, match=r"between 0\.001 and 9007199254740\.991 seconds"):
+            milliseconds("lease", 1e17)
 
 
 @pytest.mark.parametrize(
