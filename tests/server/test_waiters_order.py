@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator, Sequence
 
 import pytest
+from bench.waiters import many_files
 from tests.server.waiting import HOUR, LEASE, NOTHING, Waiter, answers, counter, job, jobs, own_lab, waiters
 
 from emq_native.conformance.lab import Lab
@@ -14,7 +15,7 @@ from emq_native.conformance.wire import Error, Word, encode
 
 @pytest.fixture(scope="module")
 def room() -> Iterator[Lab]:
-    with own_lab() as lab:
+    with many_files(), own_lab() as lab:
         yield lab
 
 
