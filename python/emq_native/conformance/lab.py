@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 LEASE = 60_000
 M = 9_007_199_254_740_991
 
+_STAMP = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+return redis.call('ZADD', KEYS[1], string.format('%.0f', now + ARGV[1]), ARGV[2])
+"""
+
 WRONGTYPE = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
 
 
@@ -216,15 +222,23 @@ class Lab:
         expect(replies[2], b"after", "reply after the verb")
         return replies[1]
 
+    def at_once(self, *commands: Sequence[Word]) -> list[Reply]:
+        """The replies of one MULTI ... EXEC, in which the clock of the server stands still."""
+        expect(self.wire.call("MULTI"), Simple("OK"), "reply of MULTI")
+        for command in commands:
+            expect(self.wire.call(*command), Simple("QUEUED"), f"{word(command[0]).decode()} inside MULTI")
+        replies = self.wire.call("EXEC")
+        if not isinstance(replies, list) or len(replies) != len(commands):
+            raise Mismatch("reply of EXEC", f"an array of {len(commands)}", replies)
+        return replies
+
     def in_multi(self, verb: str, *words: Word) -> Reply:
         """The reply of a call inside MULTI ... EXEC; scripts are sent with their source."""
-        command = self.command(verb, *words, inline=True)
-        expect(self.wire.call("MULTI"), Simple("OK"), "reply of MULTI")
-        expect(self.wire.call(*command), Simple("QUEUED"), f"{verb} inside MULTI")
-        replies = self.wire.call("EXEC")
-        if not isinstance(replies, list) or len(replies) != 1:
-            raise Mismatch("reply of EXEC", "an array of one reply", replies)
-        return replies[0]
+        return self.at_once(self.command(verb, *words, inline=True))[0]
+
+    def stamp(self, place: str, member: str, after: int = 0) -> list[Word]:
+        """The command that lists a member with the clock of the server as its score, or so many milliseconds later."""
+        return ["EVAL", _STAMP, 1, self.key(place), after, member]
 
     def in_lua(self, verb: str, *words: Word) -> Reply:
         """The reply of a native command called from a script, passed on by the script."""
