@@ -161,7 +161,7 @@ def test_a_row_without_payload_and_attempts_is_served_with_null_and_token_one(la
     assert lab.send("gclaim", LEASE) == [lab.b.encode(), None, 1, b"g"]
 
 
-UNSOUND = ("x", "", "1.5", " 1", "01", "+1", "1e3", "99999999999999999")
+UNSOUND = ("x", "", "1.5", " 1", "01", "+1", "1e3", str(M + 1), "99999999999999999")
 
 
 @pytest.mark.parametrize("text", UNSOUND)
@@ -186,6 +186,13 @@ def test_a_slot_count_that_is_unsound_begins_anew(lab: Lab, text: str) -> None:
     lab.plain("HSET", lab.key("gactive"), "g", text)
     assert lab.send("gclaim", LEASE) == served(lab, lab.a, "g")
     assert lab.record("gactive") == {"g": b"1"}
+
+
+def test_the_last_token_is_given_and_then_the_row_counts_as_damaged(lab: Lab) -> None:
+    lab.seed(lab.a, attempts=M - 1)
+    assert lab.send("claim", LEASE) == [lab.a.encode(), b"payload", M]
+    lab.refused("EMQSTATE job row is damaged", "complete", lab.a, str(M))
+    assert lab.send("remove", lab.a, "FORCE") == 1
 
 
 def test_what_counts_stops_at_the_largest_number(lab: Lab) -> None:
