@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -11,6 +10,8 @@ import docker
 import pytest
 from docker.errors import ImageNotFound
 from tests.containers.conftest import engine as engine
+
+from emq_native.server import _free_port
 
 PUBLIC = {"8.1": "valkey/valkey:8.1", "python": "python:3.13-slim", "debian": "debian:12"}
 """Public images, and what docker/base-image calls those that stand for them."""
@@ -38,8 +39,5 @@ def public_names(engine: docker.DockerClient) -> Iterator[None]:
 
 @pytest.fixture
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nobody has."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """A TCP port of 127.0.0.1 that nobody has, and that no connection is given while the images are built."""
+    return _free_port()
