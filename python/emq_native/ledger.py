@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from operator import add
 from typing import Any, Final
 
 from emq_native import transitions as t
@@ -43,8 +44,8 @@ class HeldJob(Job):
     """
 
     # What its ledger and its worker know of it. _over: its verdict is made, and what its handler still does is void;
-    # _runner: what runs it now.
-    __slots__ = ("_begun", "_lost", "_over", "_policy", "_renewed", "_runner", "_taken")
+    # _runner: what runs it now; _task: the name of the task that it calls, for the log.
+    __slots__ = ("_begun", "_lost", "_over", "_policy", "_renewed", "_runner", "_taken", "_task")
 
     def __init__(self, job: Job, taken: float, renewed: float) -> None:
         Job.__init__(self, job.id, job.payload, job.attempts, job.queue, job.group)
@@ -55,6 +56,7 @@ class HeldJob(Job):
         self._lost = False
         self._over = False
         self._runner: Any = None
+        self._task: str | None = None
 
     @property
     def lost(self) -> bool:
@@ -97,6 +99,9 @@ class Stats:
     lost: int = 0
     unsure: int = 0
     refused: int = 0
+
+    def __add__(self, other: Stats) -> Stats:
+        return Stats(*map(add, astuple(self), astuple(other)))
 
 
 _COUNTED: Final[dict[Word, str]] = {

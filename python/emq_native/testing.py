@@ -13,7 +13,6 @@ chooses the scripts in place of the module.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 
 import pytest
 
@@ -35,11 +34,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def work_off(app: App, **options: object) -> Stats:
+def work_off(app: App, *, later: bool = False, **options: object) -> Stats:
     """Work on all queues of an app until nothing more can be taken. Returns what became of the jobs, over all queues.
 
-    options: as for a Worker. Jobs that are due later stay.
+    later: what is scheduled, delayed or to be retried when this is called is due at once; otherwise it stays, as does
+    what this call itself makes for later. options: as for a Worker.
     """
+    if later:
+        for queue in app.queues:
+            _make_due(app.bus.queue(queue))
     total = Stats()
     while True:
         taken = 0
@@ -48,11 +51,17 @@ def work_off(app: App, **options: object) -> Stats:
             worker.start()
             worker.join()
             taken += worker.stats.taken
-            for each in fields(Stats):
-                setattr(total, each.name, getattr(total, each.name) + getattr(worker.stats, each.name))
+            total += worker.stats
         # A job of one queue may have made jobs for another one.
         if not taken or len(app.queues) == 1:
             return total
+
+
+def _make_due(queue: Queue) -> None:
+    client, schedule = queue.bus.client, queue.key + b":schedule"
+    due = dict.fromkeys(client.zrange(schedule, 0, -1), 0)
+    if due:
+        client.zadd(schedule, due, xx=True)
 
 
 @pytest.fixture(scope="session")

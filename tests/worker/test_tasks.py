@@ -38,6 +38,18 @@ def test_a_call_is_made_by_a_worker(app: App) -> None:
     assert made == [("Ada", True, 1)]
 
 
+def test_what_is_due_later_is_worked_off_at_once_on_demand(app: App, queue: Queue) -> None:
+    @app.task(retries=1, backoff=constant(3600))
+    def fail() -> None:
+        raise ValueError
+
+    fail.enqueue_in(3600)
+    assert work_off(app).taken == 0
+    assert work_off(app, later=True).retried == 1
+    assert queue.counts().scheduled == 1
+    assert work_off(app, later=True).dead == 1
+
+
 def test_a_call_is_the_function_itself(app: App) -> None:
     @app.task()
     def double(number: int) -> int:
