@@ -15,7 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from emq_native.errors import Unavailable
-from emq_native.terms import logger
+from emq_native.terms import logger, tell_stopping
 from emq_native.wiring import backoff
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def run(*workers: Worker) -> None:
         while left:
             ready, _, _ = select.select([reader, ended], [], [])
             stop = reader in ready and rung()
+            if stop:
+                tell_stopping(again=stops > 0, grace=max(worker.terms.grace for worker in workers))
             if ended in ready:
                 left -= len(os.read(ended, left))
                 stop = stop or (left > 0 and any(worker._error is not None for worker in workers))

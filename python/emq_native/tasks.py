@@ -34,6 +34,7 @@ from emq_native.arguments import Duration, integer
 from emq_native.backoff import Backoff, exponential
 from emq_native.connector import Bus, connect
 from emq_native.errors import EmqError, InvalidArgument
+from emq_native.ledger import HeldJob
 from emq_native.outcome import Policy, Reject
 from emq_native.schedules import Cron, Every, Schedule
 from emq_native.serializers import Json, Message, Serializer
@@ -131,7 +132,7 @@ class Task(Generic[P, R]):
         return await (await self.app.abus()).run(self._at(when, *args, **kwargs), self.queue)
 
     def every(self, period: Duration, *args: Any, name: str | None = None, **kwargs: Any) -> None:
-        """Repeat a call of these arguments with a period of seconds or a timedelta.
+        """Repeat a call of these arguments with a period of seconds or a timedelta. The lane of the task does not count.
 
         name: of the repeat, by default that of the task. Workers started with repeats=True install it and fire it.
         Raises TypeError for wrong arguments.
@@ -341,6 +342,8 @@ class App:
             message = self.serializer.loads(job.payload or b"")
         except InvalidArgument as error:
             raise Reject(str(error)) from error
+        if isinstance(job, HeldJob):
+            job._task = message.task
         task = self.tasks.get(message.task)
         if task is None:
             raise UnknownTask(f"this app has no task {message.task!r}")

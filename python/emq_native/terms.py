@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -35,6 +36,7 @@ __all__ = [
     "tell_ended",
     "tell_paused",
     "tell_settled",
+    "tell_stopping",
     "told",
     "whether_paused",
 ]
@@ -99,7 +101,8 @@ def simple(handler: Callable[[HeldJob], Any], policy: Policy) -> Prepare:
 
 def told(job: HeldJob) -> dict[str, object]:
     """What goes with a line of the log about a job."""
-    return {"job_id": job.id, "queue": job.queue, "attempt": job.attempts}
+    task = {} if job._task is None else {"task": job._task}
+    return {"job_id": job.id, "queue": job.queue, **task, "attempt": job.attempts}
 
 
 def ends_worker(error: BaseException) -> bool:
@@ -139,6 +142,14 @@ _LINES: Final[dict[Word, tuple[int, str]]] = {
     "delayed": (logging.INFO, "job %s is put off"),
     "refused": (logging.ERROR, "the server refused to settle job %s; it comes back when its lease ends"),
 }
+
+
+def tell_stopping(*, again: bool, grace: float) -> None:
+    """Log what a signal has begun. again: it is the second one."""
+    if again:
+        logger.warning("pid %d leaves at once: what runs comes back when its lease ends", os.getpid())
+    else:
+        logger.info("pid %d stops: nothing more is taken, what runs has %g s to end", os.getpid(), grace)
 
 
 def tell_ended(job: HeldJob, ended: object, *, counts: bool) -> None:

@@ -706,7 +706,7 @@ class Remove(_Flag, verb="emq.remove"):
 
 @dataclass
 class Reprocess(_Flag, verb="emq.reprocess"):
-    """Let a dead job wait again, with all its runs before it.
+    """Let a dead job wait again, with as many runs as a new one; its attempts and tokens count on.
 
     job: a Job or an id. Returns True, or False when there is no such job. Raises WrongState when it is not dead.
     """

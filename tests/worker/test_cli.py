@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -101,6 +102,13 @@ def test_a_queue_is_paused_resumed_and_drained(run: Run, queue: Queue) -> None:
     assert run("queues", "drain", "jobs").exit_code == 2
     assert run("queues", "drain", "jobs", "--yes").stdout == "3 jobs deleted\n"
     assert run("queues", "drain", "jobs", "--scheduled", "--yes").stdout == "1 jobs deleted\n"
+
+
+def test_a_pause_tells_what_it_holds_up_so_that_a_mistyped_name_shows(run: Run, queue: Queue) -> None:
+    queue.enqueue_many([b""] * 3)
+    assert run("queues", "pause", "jobs").stdout == "jobs is paused: 3 jobs wait, 0 run\n"
+    assert run("queues", "resume", "jobs").stdout == "jobs goes on: 3 jobs wait, 0 run\n"
+    assert run("queues", "pause", "jbos").stdout == "jbos is paused: 0 jobs wait, 0 run; no job was ever there\n"
 
 
 def test_a_queue_is_obliterated_in_steps(run: Run, bus: Bus, queue: Queue) -> None:
@@ -248,7 +256,9 @@ def test_a_burst_works_on_all_queues_of_an_app(
     assert (queue.counts().completed, queue.counts().dead, bus.queue("others").counts().completed) == (1, 1, 1)
     logged = [json.loads(line) for line in ended.stderr.splitlines()]
     failure = next(line for line in logged if "failed" in line["message"])
-    assert (failure["job_id"], failure["queue"], failure["attempt"]) == (failing, "jobs", 1)
+    assert (failure["job_id"], failure["queue"], failure["task"], failure["attempt"]) == (failing, "jobs", "note", 1)
+    assert all(re.search(r"\.\d{3}[+-]\d\d:\d\d$", line["time"]) for line in logged)
+    assert logged[-1]["message"].endswith(" is done: 3 taken, 2 completed, 1 dead")
     assert "ValueError" in failure["traceback"]
 
 
@@ -272,6 +282,24 @@ def test_a_worker_waits_for_a_node_that_is_not_there_yet(
         finally:
             process.kill()
     assert f"127.0.0.1:{own_server.port}" in said
+
+
+@pytest.mark.parametrize("extra", [(), ("--asyncio",)], ids=" ".join)
+def test_a_worker_says_that_it_stops_and_what_became_of_its_jobs(
+    bus: Bus, own_server: Server, tmp_path: Path, extra: tuple[str, ...]
+) -> None:
+    bus.queue("others").enqueue(Json().dumps(Message("other", (), {})))
+    words = [PROGRAM, "worker", "tests.worker.apps:app", "--url", own_server.url, "--grace", "7", *extra]
+    with subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            wait_until(lambda: bus.queue("others").counts().completed == 1)
+            process.terminate()
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    stops, done = said.splitlines()[-2:]
+    assert stops.endswith(f"pid {process.pid} stops: nothing more is taken, what runs has 7 s to end")
+    assert done.endswith(f"pid {process.pid} is done: 1 taken, 1 completed")
 
 
 @pytest.mark.parametrize("extra", [(), ("--asyncio",)], ids=" ".join)
@@ -386,6 +414,10 @@ def test_worker_processes_wait_for_a_node_that_is_not_there_yet(queue: Queue, ow
 @pytest.mark.parametrize("target", ["tests.worker.apps", "tests.worker.nowhere:app", "tests.worker.apps:note"])
 def test_what_is_no_app_is_a_wrong_command_line(run: Run, target: str) -> None:
     assert run("worker", target).exit_code == 2
+
+
+def test_who_names_no_app_is_told_the_app_of_the_module(run: Run) -> None:
+    assert "tests.worker.apps:app is one" in run("worker", "tests.worker.apps:ap").stderr
 
 
 # The plugin

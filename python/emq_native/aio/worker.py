@@ -40,6 +40,7 @@ from emq_native.terms import (
     tell_ended,
     tell_paused,
     tell_settled,
+    tell_stopping,
     told,
     whether_paused,
 )
@@ -163,7 +164,7 @@ class Worker:
         )
         handled = (signal.SIGTERM, signal.SIGINT) if signals and _in_main_thread() else ()
         for number in handled:
-            loop.add_signal_handler(number, self.stop)
+            loop.add_signal_handler(number, self._signalled)
         keeper.start()
         leader = asyncio.create_task(self._lead())
         leader.add_done_callback(self._noticed)
@@ -188,6 +189,10 @@ class Worker:
             await asyncio.to_thread(keeper.end)
         if self._error is not None:
             raise self._error
+
+    def _signalled(self) -> None:
+        tell_stopping(again=self._phase != WORKING, grace=self.terms.grace)
+        self.stop()
 
     def stop(self) -> None:
         """Take no more jobs, and end when those in hand are done, or have gone back after the grace. Does not wait.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import astuple
 from datetime import datetime, timezone
 from typing import Any, Final, Literal
 
@@ -81,7 +82,12 @@ def queues(context: click.Context, url: str | None, json_wanted: bool) -> None:
 def pause(url: str, queue: str) -> None:
     """Stop claims. Everything else goes on."""
     with opened(url) as bus:
-        bus.queue(queue).pause()
+        at = bus.queue(queue)
+        at.pause()
+        counts = at.counts()
+    # A pause ahead of the first job is lawful, and looks the same as one of a name that was mistyped.
+    never = "" if any(astuple(counts)) else "; no job was ever there"
+    click.echo(f"{queue} is paused: {counts.pending} jobs wait, {counts.active} run{never}")
 
 
 @queues.command()
@@ -90,7 +96,10 @@ def pause(url: str, queue: str) -> None:
 def resume(url: str, queue: str) -> None:
     """Let claims go on."""
     with opened(url) as bus:
-        bus.queue(queue).resume()
+        at = bus.queue(queue)
+        at.resume()
+        counts = at.counts()
+    click.echo(f"{queue} goes on: {counts.pending} jobs wait, {counts.active} run")
 
 
 @queues.command()
@@ -182,7 +191,7 @@ def show(url: str, queue: str, job_id: str, json_wanted: bool) -> None:
 @click.argument("job_id")
 @node_option
 def retry(url: str, queue: str, job_id: str) -> None:
-    """Let a dead job wait again, with all its runs before it."""
+    """Let a dead job wait again, with as many runs as a new one."""
     with opened(url) as bus:
         if not bus.queue(queue).reprocess(job_id):
             raise Failure(f"there is no job {job_id} in {queue}")
@@ -235,7 +244,7 @@ def list_dead(url: str, queue: str, limit: int, json_wanted: bool) -> None:
 @json_option
 @node_option
 def replay(url: str, queue: str, job_ids: tuple[str, ...], everything: bool, json_wanted: bool) -> None:
-    """Let dead jobs wait again, the named ones or all, with all their runs before them."""
+    """Let dead jobs wait again, the named ones or all, with as many runs as new ones."""
     if bool(job_ids) is everything:
         raise click.UsageError("name jobs, or say --all")
     with opened(url) as bus:

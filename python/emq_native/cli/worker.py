@@ -8,9 +8,11 @@ import logging
 import os
 import signal
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from functools import partial
 from importlib import import_module
+from itertools import count
 from typing import Any, Final
 
 import click
@@ -18,14 +20,15 @@ import click
 from emq_native.aio.worker import Worker as AsyncWorker
 from emq_native.cli.console import which_node
 from emq_native.errors import InvalidArgument
+from emq_native.ledger import Stats
 from emq_native.processes import run_processes
 from emq_native.running import apatiently, patiently, run
 from emq_native.tasks import App
-from emq_native.terms import logger
+from emq_native.terms import logger, tell_stopping
 from emq_native.wiring import URL_VARIABLE
 from emq_native.worker import Worker
 
-EXTRA: Final = ("job_id", "queue", "attempt")
+EXTRA: Final = ("job_id", "queue", "task", "attempt")
 
 
 @dataclass(frozen=True)
@@ -48,14 +51,13 @@ class Work:
         queues = self.queues or app.queues
         options = {queue: self.options_of(app, queue) for queue in queues}
         logger.info("pid %d works on %s", os.getpid(), ", ".join(queues))
+        patient = not self.options["burst"]
         if self.asynchronous:
-            asyncio.run(_run_async(app, options, patient=not self.options["burst"]))
-            return
-
-        def made() -> list[Worker]:
-            return [app.worker(queue, **chosen) for queue, chosen in options.items()]
-
-        run(*(made() if self.options["burst"] else patiently(made)))
+            stats = asyncio.run(_run_async(app, options, patient=patient, grace=self.options["grace"]))
+        else:
+            stats = _run(app, options, patient=patient)
+        became = ", ".join(f"{number} {name}" for name, number in asdict(stats).items() if number)
+        logger.info("pid %d is done: %s", os.getpid(), became or "no job came")
 
     def options_of(self, app: App, queue: str) -> dict[str, Any]:
         """The options of the worker for one queue: unless it was told, it fires repeats where the app has some."""
@@ -150,7 +152,9 @@ def load_app(target: str, url: str | None) -> App:
         raise click.UsageError(f"there is no module {module}") from error
     app = getattr(found, name, None)
     if not isinstance(app, App):
-        raise click.UsageError(f"{target} is no emq_native.App")
+        apps = sorted(f"{module}:{each}" for each, value in vars(found).items() if isinstance(value, App))
+        there = f"; {', '.join(apps)} is one" if apps else ""
+        raise click.UsageError(f"{target} is no emq_native.App{there}")
     if url is not None:
         app.retarget(url)
     try:
@@ -160,13 +164,25 @@ def load_app(target: str, url: str | None) -> App:
     return app
 
 
-async def _run_async(app: App, options: dict[str, dict[str, Any]], *, patient: bool) -> None:
+def _run(app: App, options: dict[str, dict[str, Any]], *, patient: bool) -> Stats:
+    def made() -> list[Worker]:
+        return [app.worker(queue, **chosen) for queue, chosen in options.items()]
+
+    workers = patiently(made) if patient else made()
+    run(*workers)
+    return sum((each.stats for each in workers), Stats())
+
+
+async def _run_async(app: App, options: dict[str, dict[str, Any]], *, patient: bool, grace: float) -> Stats:
     async def made() -> list[AsyncWorker]:
         return [await app.aworker(queue, **chosen) for queue, chosen in options.items()]
 
     workers = await (apatiently(made) if patient else made())
 
+    signals = count()
+
     def stop() -> None:
+        tell_stopping(again=next(signals) > 0, grace=grace)
         for each in workers:
             each.stop()
 
@@ -177,6 +193,7 @@ async def _run_async(app: App, options: dict[str, dict[str, Any]], *, patient: b
         await asyncio.gather(*(each.run(signals=False) for each in workers))
     finally:
         await (await app.abus()).close()
+    return sum((each.stats for each in workers), Stats())
 
 
 def configure_logging(level: str, as_json: bool) -> None:
@@ -205,7 +222,7 @@ class _Json(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
-            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+            "time": datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "message": record.getMessage(),
         }
