@@ -132,7 +132,7 @@ class Task(Generic[P, R]):
         return await (await self.app.abus()).run(self._at(when, *args, **kwargs), self.queue)
 
     def every(self, period: Duration, *args: Any, name: str | None = None, **kwargs: Any) -> None:
-        """Repeat a call of these arguments with a period of seconds or a timedelta. The lane of the task does not count.
+        """Repeat a call of these arguments with a period of seconds or a timedelta, outside of the lane of the task.
 
         name: of the repeat, by default that of the task. Workers started with repeats=True install it and fire it.
         Raises TypeError for wrong arguments.
