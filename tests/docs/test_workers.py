@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -81,7 +82,7 @@ def test_tasks_are_sent_and_worked_on(run: Callable[..., str], tmp_path: Path) -
     assert "no path" in run(*EMQ, "dead", "ls", "default")
     for line in lines("watching"):
         if not line.startswith("export"):
-            run(*EMQ, *line.split()[1:], *(["--count", "1"] if line.endswith("top") else []))
+            run(*EMQ, *shlex.split(line)[1:], *(["--count", "1"] if line.endswith("top") else []))
     assert run(*EMQ, "dead", "ls", "default", "--json").strip() == "[]"
 
 

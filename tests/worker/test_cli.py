@@ -38,8 +38,8 @@ def run(own_server: Server, monkeypatch: pytest.MonkeyPatch) -> Run:
     """`run("queues", "--json")`: the command in this process, on a server of its own."""
     monkeypatch.setenv("EMQ_URL", own_server.url)
 
-    def invoke(*words: str) -> Result:
-        return CliRunner().invoke(main, words, catch_exceptions=False)
+    def invoke(*words: str, stdin: bytes | None = None) -> Result:
+        return CliRunner().invoke(main, words, input=stdin, catch_exceptions=False)
 
     return invoke
 
@@ -174,6 +174,23 @@ def test_a_job_is_shown_with_its_log(run: Run, queue: Queue) -> None:
     assert "log: first line" in run("jobs", "show", "jobs", job).stdout
     assert run("jobs", "show", "jobs", mint()).exit_code == 1
     assert run("jobs", "show", "jobs", "nonsense").exit_code == 2
+
+
+def test_a_job_is_added_with_its_bytes_a_lane_a_delay_or_an_id(run: Run, queue: Queue) -> None:
+    job = run("jobs", "add", "jobs", "two coff\u00e9es").stdout.strip()
+    assert (queue.peek(job) or {})["payload"] == "two coff\u00e9es".encode()
+    piped = run("jobs", "add", "jobs", "-", stdin=b"\x00\xff").stdout.strip()
+    assert (queue.peek(piped) or {})["payload"] == b"\x00\xff"
+    laned = run("jobs", "add", "jobs", "", "--group", "ada").stdout.strip()
+    assert (queue.peek(laned) or {})["group"] == b"ada"
+    assert queue.state(run("jobs", "add", "jobs", "", "--in", "60").stdout.strip()) == "scheduled"
+    assert run("jobs", "add", "jobs", "", "--in", "60", "--group", "ada").exit_code == 2
+
+    known = str(mint())
+    assert run("jobs", "add", "jobs", "", "--id", known).stdout == f"{known}\n"
+    again = run("jobs", "add", "jobs", "", "--id", known)
+    assert (again.exit_code, again.stdout) == (1, "")
+    assert "already" in again.stderr
 
 
 def test_jobs_are_retried_and_removed(run: Run, queue: Queue) -> None:

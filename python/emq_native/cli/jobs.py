@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -143,7 +144,7 @@ def obliterate(url: str, queue: str, force: bool, yes: bool) -> None:
 @click.group(cls=Family)
 @url_option
 def jobs(url: str | None) -> None:
-    """List, show, retry and remove jobs."""
+    """List, add, show, retry and remove jobs."""
 
 
 @jobs.command("ls")
@@ -156,6 +157,29 @@ def list_jobs(url: str, queue: str, states: tuple[str, ...], limit: int, json_wa
     """List jobs, state by state."""
     with opened(url) as bus:
         show_list(f"jobs of {queue}", jobs_in(bus, queue, states or STATES, limit), json_wanted)
+
+
+@jobs.command()
+@queue_argument
+@click.argument("payload")
+@click.option("--in", "delay", type=click.FloatRange(0), metavar="SECONDS", help="Due so much later; without a group.")
+@click.option("--group", metavar="NAME", help="The lane to wait in.")
+@click.option("--id", "job_id", metavar="JOB_ID", help="An id of one's own, instead of a new one.")
+@node_option
+def add(url: str, queue: str, payload: str, delay: float | None, group: str | None, job_id: str | None) -> None:
+    """Enqueue a job and print its id. PAYLOAD is its text, or - for what standard input has.
+
+    Of a task it is {"task": "shop.resize", "args": ["cat.png"], "kwargs": {"width": 200}}.
+    """
+    if delay is not None and group is not None:
+        raise click.UsageError("a job that is due later cannot have a group")
+    body = sys.stdin.buffer.read() if payload == "-" else os.fsencode(payload)
+    with opened(url) as bus:
+        at = bus.queue(queue)
+        job = at.enqueue(body, group=group, id=job_id) if delay is None else at.enqueue_in(body, delay, id=job_id)
+    if not job.created:
+        raise Failure(f"there is a job {job} in {queue} already")
+    click.echo(job)
 
 
 @jobs.command()
