@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from emq_native.arguments import integer, milliseconds, text_bytes
-from emq_native.compositions import Settling, Source, Word, _sources
+from emq_native.compositions import Source, Word, _sources
 from emq_native.dispatch import Answer, Words
 from emq_native.errors import (
     EmqError,
@@ -137,7 +137,7 @@ def tell_paused(queue: str, answer: Answer) -> bool:
 
 _LINES: Final[dict[Word, tuple[int, str]]] = {
     "completed": (logging.DEBUG, "job %s is completed"),
-    "scheduled": (logging.INFO, "job %s runs again later"),
+    "scheduled": (logging.INFO, "job %s runs again in %.1f s"),
     "dead": (logging.ERROR, "job %s is dead"),
     "delayed": (logging.INFO, "job %s is put off"),
     "refused": (logging.ERROR, "the server refused to settle job %s; it comes back when its lease ends"),
@@ -176,14 +176,19 @@ def tell_settled(verdicts: Sequence[Verdict], words: Sequence[Word]) -> None:
             else (logging.WARNING, "job %s could not be settled: its lease was lost, or it was removed")
         )
         if logger.isEnabledFor(level):
-            why = _reason(verdict.settling) if word in ("scheduled", "dead") else ""
-            if why:
-                logger.log(level, f"{line}: %s", job.id, why, extra=told(job))
-            else:
-                logger.log(level, line, job.id, extra=told(job))
+            said: list[object] = [job.id]
+            if isinstance(verdict.settling, Retry) and word in ("scheduled", "dead"):
+                delay, why = _delay_and_reason(verdict.settling)
+                if word == "scheduled":
+                    said.append(delay)
+                if why:
+                    line += ": %s"
+                    said.append(why)
+            logger.log(level, line, *said, extra=told(job))
 
 
-def _reason(settling: Settling) -> str:
-    """The first line of the error that a run ended with."""
-    error = text_bytes("error", settling.error) if isinstance(settling, Retry) else b""
-    return error.decode("utf-8", "backslashreplace").partition("\n")[0]
+def _delay_and_reason(settling: Retry) -> tuple[float, str]:
+    """Seconds until the next run, and the first line of the error that this one ended with."""
+    error = text_bytes("error", settling.error)
+    seconds = milliseconds("delay", settling.delay) / 1000
+    return seconds, error.decode("utf-8", "backslashreplace").partition("\n")[0]

@@ -333,7 +333,9 @@ class Worker:
             return
         if trouble is None:
             self._reached = True
-            self._troubles = 0
+            if self._troubles:
+                self._troubles = 0
+                logger.info("queue %s goes on", self.queue.name)
             return
         if isinstance(trouble, EmqError) and self.terms.gives_up(trouble, reached=self._reached):
             self._error = self._error or trouble

@@ -264,6 +264,18 @@ def test_the_log_says_why_a_job_is_dead(queue: Queue, started: Start, caplog: py
         wait_until(lambda: f"job {job} is dead: spam" in caplog.messages)
 
 
+def test_the_log_says_when_a_failed_job_runs_again(
+    queue: Queue, started: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    def handler(job: HeldJob) -> None:
+        raise Retry(3600, "busy")
+
+    job = queue.enqueue(b"")
+    with caplog.at_level("INFO", "emq_native"):
+        started(Worker(queue, handler))
+        wait_until(lambda: f"job {job} runs again in 3600.0 s: busy" in caplog.messages)
+
+
 @pytest.mark.parametrize("signal", [Retry, Snooze])
 def test_a_delay_beyond_what_the_server_keeps_fails_the_run_and_does_not_hold_the_job(
     queue: Queue, signal: type[Retry | Snooze]
@@ -591,6 +603,20 @@ def test_a_worker_outlives_its_server(own_server: Server, started: Start) -> Non
             own_server.start()
             queue.enqueue(b"")
             wait_until(partial(has_completed, queue, number))
+
+
+def test_the_log_says_when_a_trouble_is_over(
+    own_server: Server, started: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    with connect(own_server.url) as bus, caplog.at_level("INFO", "emq_native"):
+        queue = bus.queue("q")
+        started(Worker(queue, nothing))
+        queue.enqueue(b"")
+        wait_until(lambda: completed(queue) == 1)
+        assert "queue q goes on" not in caplog.messages
+        own_server.kill()
+        own_server.start()
+        wait_until(lambda: "queue q goes on" in caplog.messages)
 
 
 def test_a_verdict_waits_for_the_server_and_counts_once(own_server: Server, started: Start) -> None:

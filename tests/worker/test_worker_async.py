@@ -372,6 +372,17 @@ async def test_a_worker_outlives_its_server(own_server: Server) -> None:
                 own_server.start()
 
 
+async def test_the_log_says_when_a_trouble_is_over(own_server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    with connect(own_server.url) as bus, caplog.at_level("INFO", "emq_native"):
+        queue = bus.queue("q")
+        async with at_work(own_server.url, "q", nothing):
+            queue.enqueue(b"")
+            await until(partial(has_completed, queue, 1))
+            own_server.kill()
+            own_server.start()
+            await until(lambda: "queue q goes on" in caplog.messages)
+
+
 async def test_a_burst_does_not_wait_for_a_node_that_is_not_there(own_server: Server) -> None:
     async with await aio.connect(own_server.url) as bus:
         own_server.kill()

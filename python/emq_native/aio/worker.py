@@ -343,7 +343,9 @@ class Worker:
         """After a trouble, no round trips for a while that grows with each further one."""
         if trouble is None:
             self._reached = True
-            self._troubles = 0
+            if self._troubles:
+                self._troubles = 0
+                logger.info("queue %s goes on", self.queue.name)
             return
         if isinstance(trouble, EmqError) and self.terms.gives_up(trouble, reached=self._reached):
             self._fail(trouble)
