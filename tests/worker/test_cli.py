@@ -22,7 +22,7 @@ from tests.worker.conftest import wait_until
 
 from emq_native import App, Bus, Queue, Worker, connect, mint, provision
 from emq_native.cli import main
-from emq_native.cli.jobs import age, rich_table
+from emq_native.cli.jobs import STATES, age, rich_table
 from emq_native.cli.top import HEADER
 from emq_native.cli.worker import Work
 from emq_native.serializers import Json, Message
@@ -155,6 +155,22 @@ def test_a_table_on_a_terminal_steers_it_no_more_than_lines_do() -> None:
     page = Console(file=io.StringIO(), width=200)
     page.print(rich_table("jobs", ("payload",), [(HOSTILE,)]))
     assert HARMLESS in page.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_eighty_columns_show_the_name_of_a_queue_and_all_its_numbers() -> None:
+    header = ("queue", *STATES, "completed", "failed", "oldest")
+
+    def shown(*row: str) -> list[list[str]]:
+        page = io.StringIO()
+        Console(file=page, width=80).print(rich_table("queues", header, [row]))
+        return [line.split() for line in page.getvalue().splitlines()]
+
+    flat = shown("thumbnails", "105", "3", "12", "2", "0", "1912345", "5", "22.9 m")
+    assert flat[1] == [name for name in header if name != "awaiting_children"]
+    assert flat[-1] == ["thumbnails", "105", "3", "12", "2", "1912345", "5", "22.9", "m"]
+    assert shown("mail", "105", "3", "12", "2", "4", "1912345", "5", "-")[-1] == (
+        ["mail", "105", "3", "12", "2", "4", "1912345", "5", "-"]
+    )
 
 
 def test_a_job_is_shown_with_its_log(run: Run, queue: Queue) -> None:

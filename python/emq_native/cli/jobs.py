@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from typing import Any, Final, Literal
 
 import click
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -29,7 +30,10 @@ WIDEST_PAYLOAD: Final = 60
 
 STATES: Final = tuple(PLACES)
 NUMBERS: Final = {*STATES, "completed", "failed", "oldest", "runs", "rate"}
-WHOLE: Final = NUMBERS | {"id", "state"}
+RARE: Final = {"awaiting_children"}
+"""Columns that are on a terminal only where they have something to say."""
+
+WHOLE: Final = (NUMBERS - RARE) | {"id", "state"}
 """Columns that a narrow terminal does not fold."""
 
 json_option = click.option("--json", "json_wanted", is_flag=True, help="One JSON document.")
@@ -373,11 +377,15 @@ def table(title: str, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) 
 
 
 def rich_table(title: str, header: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> Table:
-    """The table of a terminal: numbers to the right."""
-    made = Table(title=title, title_justify="left")
-    for name in header:
+    """The table of a terminal: numbers to the right, and 80 columns leave room for the name of a queue."""
+    made = Table(
+        title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0)
+    )
+    cells = [[plain(cell) for cell in row] for row in rows]
+    shown = [at for at, name in enumerate(header) if name not in RARE or any(row[at] != "0" for row in cells)]
+    for name in (header[at] for at in shown):
         justify: Literal["left", "right"] = "right" if name in NUMBERS else "left"
         made.add_column(name, justify=justify, overflow="fold", no_wrap=name in WHOLE)
-    for row in rows:
-        made.add_row(*(plain(cell) for cell in row))
+    for row in cells:
+        made.add_row(*(row[at] for at in shown))
     return made
