@@ -48,6 +48,13 @@ class _Place:
     due: float = field(default_factory=time.monotonic)
     done: bool = False
 
+    def fails(self, how: str) -> None:
+        """The process is not there any more: another one is due soon, later with each that fails at once."""
+        self.failures = 0 if time.monotonic() - self.started > SETTLED_S else self.failures + 1
+        pause = backoff(self.failures, 1.0)
+        self.due = time.monotonic() + pause
+        logger.error("worker process %d %s; started anew in %.1f s", self.number, how, pause)
+
 
 def run_processes(work: Callable[[], Any], processes: int) -> None:
     """Run `work` in so many processes until they end. work: can be pickled, and ends by itself at SIGTERM.
@@ -65,11 +72,16 @@ def run_processes(work: Callable[[], Any], processes: int) -> None:
                 now = time.monotonic()
                 for place in places:
                     if place.process is None and not place.done and place.due <= now:
-                        place.process = context.Process(
+                        process = context.Process(
                             target=_child, args=(work,), name=f"emq-worker-{place.number}", daemon=True
                         )
-                        place.process.start()
                         place.started = now
+                        try:
+                            process.start()
+                        except OSError as error:
+                            place.fails(f"cannot be started, {error}")
+                        else:
+                            place.process = process
                 alive = [place for place in places if place.process is not None]
                 waits = [place.due - now for place in places if place.process is None and not place.done]
                 ready = wait(
@@ -106,10 +118,7 @@ def _see_to(place: _Place, stopping: bool) -> bool:
     process.join()
     place.done = stopping or status in (0, HOPELESS)
     if not place.done:
-        place.failures = 0 if time.monotonic() - place.started > SETTLED_S else place.failures + 1
-        pause = backoff(place.failures, 1.0)
-        place.due = time.monotonic() + pause
-        logger.error("worker process %d ended with status %d; started anew in %.1f s", place.number, status, pause)
+        place.fails(f"ended with status {status}")
     return status == HOPELESS
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from emq_native import transitions as t
@@ -147,7 +149,9 @@ class Pump:
         self.queue = queue
         self._strokes = Strokes(queue.key, promote, reap, repeats, beat, limit, max_attempts, serializer or Json())
         self._bus: Bus = queue.bus.sibling()
-        self._over = threading.Event()
+        # What was put there once stays: the end. An Event has a lock, which a signal that calls `stop` would find held
+        # by `run` in the same thread.
+        self._bell: SimpleQueue[None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def step(self) -> Pumped:
@@ -164,30 +168,32 @@ class Pump:
     def run(self) -> None:
         """Pump until `stop`. Troubles of the server are waited out. Raises what no waiting can mend."""
         troubles = 0
-        while not self._over.is_set():
+        while self._bell.empty():
             try:
                 pause = self.step().pause
                 troubles = 0
             except EmqError as error:
-                if self._over.is_set():
+                if not self._bell.empty():
                     return
                 if ends_worker(error):
                     raise
                 pause = backoff(troubles, random.random())
                 troubles += 1
                 logger.warning("queue %s, the pump tries again in %.1f s: %s", self.queue.name, pause, error)
-            self._over.wait(pause)
+            with suppress(Empty):
+                self._bell.put(self._bell.get(timeout=max(0.0, pause)))
 
     def start(self, failed: Callable[[BaseException], object] | None = None) -> None:
         """Pump in a thread of its own. failed: is told there what ended it, if it did not end by `stop`."""
         name = f"emq-{self.queue.name}-pump"
-        self._thread = threading.Thread(target=partial(self._run_until, failed), name=name, daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=partial(self._run_until, failed), name=name, daemon=True)
+        thread.start()
+        self._thread = thread
 
     def stop(self) -> None:
-        """End `run`, and wait for the thread if there is one."""
-        self._over.set()
-        if self._thread is not None:
+        """End `run`, and wait for the thread if there is one, unless it is the one that calls."""
+        self._bell.put(None)
+        if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
         self._bus.close()
 

@@ -33,31 +33,36 @@ def run(*workers: Worker) -> None:
 
     When one ends by an error, the others are stopped. Raises that error.
     """
-    left, stops = len(workers), 0
+    left, signals, stopped = len(workers), 0, False
     ended, ring = os.pipe()
     with bell() as (reader, rung):
-        for worker in workers:
-            worker._at_end.append(lambda: os.write(ring, b"e"))
-            worker.start()
-        while left:
-            ready, _, _ = select.select([reader, ended], [], [])
-            stop = reader in ready and rung()
-            if stop:
-                tell_stopping(again=stops > 0, grace=max(worker.terms.grace for worker in workers))
-            if ended in ready:
-                left -= len(os.read(ended, left))
-                stop = stop or (left > 0 and any(worker._error is not None for worker in workers))
-            if stop:
-                stops += 1
-                for worker in workers:
-                    worker.stop()
-            if stops > 1:
-                # At once: also without waiting for a thread that is about to answer.
-                return
-    os.close(ended)
-    os.close(ring)
+        try:
+            for worker in workers:
+                worker._at_end.append(lambda: os.write(ring, b"e"))
+                worker.start()
+            # The second signal is for those, too, that wait for a thread that is about to answer.
+            while left and signals < 2:
+                ready, _, _ = select.select([reader, ended], [], [])
+                heard = reader in ready and rung()
+                if heard:
+                    tell_stopping(again=signals > 0, grace=max(worker.terms.grace for worker in workers))
+                signals += heard
+                if ended in ready:
+                    left -= len(os.read(ended, left))
+                if signals > 1 or (not stopped and (heard or any(worker._error for worker in workers))):
+                    stopped = True
+                    for worker in workers:
+                        worker.stop()
+        except BaseException:
+            for worker in (*workers, *workers):
+                worker.stop()
+            raise
+    if not left:
+        os.close(ended)
+        os.close(ring)
     for worker in workers:
-        worker.join()
+        if worker._error is not None:
+            raise worker._error
 
 
 def patiently(attempt: Callable[[], R]) -> R:
@@ -99,14 +104,15 @@ def bell() -> Iterator[tuple[int, Callable[[], bool]]]:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     main = threading.current_thread() is threading.main_thread()
-    previous = {number: signal.signal(number, lambda *_: None) for number in SIGNALS} if main else {}
+    # The file before the handlers, and after them at the end: no signal finds a handler without the file.
     before = signal.set_wakeup_fd(writer) if main else -1
+    previous = {number: signal.signal(number, lambda *_: None) for number in SIGNALS} if main else {}
     try:
         yield reader, lambda: os.read(reader, 1)[0] in SIGNALS
     finally:
-        if main:
-            signal.set_wakeup_fd(before)
         for number, handler in previous.items():
             signal.signal(number, handler)
+        if main:
+            signal.set_wakeup_fd(before)
         os.close(reader)
         os.close(writer)

@@ -14,6 +14,7 @@ Troubles of the server are waited out, for as long as they last, with growing pa
 from __future__ import annotations
 
 import ctypes
+import logging
 import pickle
 import random
 import threading
@@ -130,7 +131,8 @@ class Worker:
         self._pump: Pump | None = None
         self._rounds: Rounds
         self._executor: Executor | None = None
-        self._lock = threading.Lock()
+        # Reentrant, because a signal may call `stop` where the same thread is about to.
+        self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._keeping = threading.Condition(self._lock)
         self._phase = WORKING
@@ -157,7 +159,7 @@ class Worker:
     # Its life
 
     def start(self) -> None:
-        """Start the threads and return. A worker starts once."""
+        """Start the threads and return. A worker starts once; where a thread cannot be started, it has ended."""
         if self._keeper is not None:
             raise RuntimeError("a worker starts once")
         bus, terms = self.queue.bus, self.terms
@@ -172,13 +174,20 @@ class Worker:
         )
         if terms.repeats:
             self._pump = Pump(self.queue, promote=False, reap=False, serializer=terms.serializer)
-            self._pump.start(self._fail)
         name = f"emq-{self.queue.name}"
         self._runners = terms.concurrency
         self._keeper = threading.Thread(target=self._keep, name=f"{name}-keeper", daemon=True)
-        self._keeper.start()
-        for number in range(terms.concurrency):
-            threading.Thread(target=self._serve, name=f"{name}-{number}", daemon=True).start()
+        try:
+            self._keeper.start()
+            if self._pump is not None:
+                self._pump.start(self._fail)
+            for number in range(terms.concurrency):
+                threading.Thread(target=self._serve, name=f"{name}-{number}", daemon=True).start()
+        except BaseException as error:
+            self._fail(error)
+            if self._keeper.ident is None:
+                self._close()
+            raise
 
     def stop(self) -> None:
         """Take no more jobs, and end when those in hand are done, or have gone back after the grace. Does not wait.
@@ -313,9 +322,12 @@ class Worker:
             else:
                 lost = []
                 ledger.unanswered(trip.verdicts, unsure=is_unsure(trouble))
-            self._rest(trouble or step.fault)
+            news = self._rest(trouble or step.fault)
             # Runners for the jobs, and one to lead.
             self._changed.notify(len(step.jobs) + 1)
+        # A log may be slow, or have locks of its own.
+        if news is not None:
+            logger.log(*news)
         if step.settled:
             tell_settled(trip.verdicts, step.settled)
         if lost:
@@ -327,26 +339,26 @@ class Worker:
             (answer,) = self._calls.plain(self.queue, whether_paused(self.queue.key))
             self._told_paused = tell_paused(self.queue.name, answer)
 
-    def _rest(self, trouble: EmqError | str | None) -> None:
-        """After a trouble, no round trips for a while that grows with each further one."""
+    def _rest(self, trouble: EmqError | str | None) -> tuple[Any, ...] | None:
+        """After a trouble, no round trips for a while that grows with each further one. Returns what to log."""
         if self._phase == LEAVING:
-            return
+            return None
         if trouble is None:
             self._reached = True
-            if self._troubles:
-                self._troubles = 0
-                logger.info("queue %s goes on", self.queue.name)
-            return
+            if not self._troubles:
+                return None
+            self._troubles = 0
+            return logging.INFO, "queue %s goes on", self.queue.name
         if isinstance(trouble, EmqError) and self.terms.gives_up(trouble, reached=self._reached):
             self._error = self._error or trouble
             self._phase = LEAVING
             self._changed.notify_all()
             self._keeping.notify()
-            return
+            return None
         pause = backoff(self._troubles, random.random())
         self._troubles += 1
         self._rests_until = time.monotonic() + pause
-        logger.warning("queue %s, next try in %.1f s: %s", self.queue.name, pause, trouble)
+        return logging.WARNING, "queue %s, next try in %.1f s: %s", self.queue.name, pause, trouble
 
     def _run(self, job: HeldJob) -> None:
         ended: object
@@ -389,16 +401,22 @@ class Worker:
                 pass
         except BaseException as error:
             self._error = self._error or error
-        with self._lock:
-            self._phase = LEAVING
-            self._changed.notify_all()
-        if self._pump is not None:
-            self._pump.stop()
-        self._calls.close()
-        self._waits.close()
-        self._ended.set()
-        for call in self._at_end:
-            call()
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        try:
+            with self._lock:
+                self._phase = LEAVING
+                self._changed.notify_all()
+            if self._pump is not None:
+                self._pump.stop()
+            self._calls.close()
+            self._waits.close()
+        finally:
+            self._ended.set()
+            for call in self._at_end:
+                call()
 
     def _tick(self) -> bool:
         """Wait for the next thing to do and do it. False at the end."""

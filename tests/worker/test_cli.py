@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import pickle
@@ -20,11 +21,11 @@ from tests.cli.conftest import PROGRAM
 from tests.worker.apps import note, other, slow
 from tests.worker.conftest import wait_until
 
-from emq_native import App, Bus, Queue, Worker, connect, mint, provision
+from emq_native import App, Bus, PermissionDenied, Queue, Worker, connect, mint, provision
 from emq_native.cli import main
 from emq_native.cli.jobs import STATES, age, rich_table
 from emq_native.cli.top import HEADER
-from emq_native.cli.worker import Work
+from emq_native.cli.worker import Work, _run_async
 from emq_native.serializers import Json, Message
 from emq_native.server import Server
 from emq_native.worker import _work
@@ -495,3 +496,23 @@ def test_the_plugin_serves_an_empty_node(tmp_path: Path, executor: Any) -> None:
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "3 passed" in ended.stdout
+
+
+def test_an_error_of_one_worker_on_a_loop_lets_the_others_finish_and_is_raised(own_server: Server) -> None:
+    app = App(f"redis://u:x@127.0.0.1:{own_server.port}", queue="jobs")
+
+    @app.task("last")
+    async def last() -> None:
+        with own_server.client() as control:
+            control.execute_command("ACL", "SETUSER", "u", "resetkeys", "~emq:{jobs}*", "~{emq}:version")
+            while not control.execute_command("ACL", "LOG"):
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(1)
+
+    with own_server.client() as control:
+        control.execute_command("ACL", "SETUSER", "u", "on", "nopass", "~*", "+@all")
+    with connect(own_server.url) as bus:
+        bus.queue("jobs").enqueue(last.message())
+        with pytest.raises(PermissionDenied):
+            asyncio.run(_run_async(app, {"jobs": {}, "others": {"block": 0.1}}, patient=False, grace=30.0))
+        assert bus.queue("jobs").counts().completed == 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from tests.worker.apps import note
 from tests.worker.conftest import wait_until
 
 from emq_native import Queue, connect
+from emq_native.processes import run_processes
 from emq_native.server import Server
 
 ROOT = Path(__file__).parents[2]
@@ -164,3 +167,18 @@ def test_a_worker_with_a_handler_runs_in_processes(queue: Queue, tmp_path: Path)
 
     assert queue.counts().completed == 50
     assert str(os.getpid()) not in file.read_text().split()
+
+
+def test_a_process_that_cannot_be_started_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = SpawnProcess.start
+    refused: list[str] = []
+
+    def limited(process: SpawnProcess) -> None:
+        if not refused:
+            refused.append(process.name)
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        start(process)
+
+    monkeypatch.setattr(SpawnProcess, "start", limited)
+    run_processes(os.getpid, 2)
+    assert refused == ["emq-worker-0"]

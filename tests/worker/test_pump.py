@@ -11,8 +11,9 @@ from zoneinfo import ZoneInfo
 import pytest
 from tests.worker.conftest import wait_until
 
-from emq_native import Bus, InvalidArgument, Pump, Queue
+from emq_native import Bus, InvalidArgument, Pump, Queue, connect
 from emq_native.schedules import Cron, Every, from_spec
+from emq_native.server import Server
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -160,6 +161,21 @@ def test_a_stop_ends_the_pause_of_a_pump(queue: Queue) -> None:
     stopping.start()
     stopping.join(60)
     assert not stopping.is_alive()
+
+
+def test_a_pump_may_be_stopped_by_whom_it_tells_that_it_failed(own_server: Server) -> None:
+    stopped = threading.Event()
+
+    def failed(error: BaseException) -> None:
+        pump.stop()
+        stopped.set()
+
+    with own_server.client() as control:
+        control.execute_command("ACL", "SETUSER", "u", "on", "nopass", "~*", "+@all", "-time")
+    with connect(own_server.url, username="u", password="x") as bus:
+        pump = Pump(bus.queue("q"), promote=False, reap=False)
+        pump.start(failed)
+        assert stopped.wait(20)
 
 
 def has_pending(queue: Queue, number: int) -> bool:

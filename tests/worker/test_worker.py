@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
@@ -587,6 +588,52 @@ def test_a_second_stop_leaves_at_once(queue: Queue, started: Start) -> None:
         assert queue.state(job) == "active"
     finally:
         go_on.set()
+
+
+# Its threads
+
+
+@pytest.mark.parametrize("refused", ["keeper", "pump", "2"])
+def test_a_worker_whose_threads_cannot_all_start_has_ended(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    start = threading.Thread.start
+
+    def limited(thread: threading.Thread) -> None:
+        if thread.name == f"emq-{queue.name}-{refused}":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    worker = Worker(queue, nothing, concurrency=3, block=0.1, repeats=True)
+    with pytest.raises(RuntimeError, match="new thread"):
+        worker.start()
+    with pytest.raises(RuntimeError, match="new thread"):
+        worker.join(20)
+    wait_until(lambda: not [each for each in threading.enumerate() if each.name.startswith(f"emq-{queue.name}-")])
+
+
+def test_a_log_that_stops_the_worker_of_which_it_hears_does_not_hold_it_up(own_server: Server, started: Start) -> None:
+    class Stops(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "next try" in record.getMessage():
+                stopping = threading.Thread(target=worker.stop, daemon=True)
+                stopping.start()
+                stopping.join(20)
+                stopped.append(not stopping.is_alive())
+
+    stopped: list[bool] = []
+    stops = Stops()
+    with connect(own_server.url) as bus:
+        own_server.kill()
+        worker = Worker(bus.queue("q"), nothing)
+        logging.getLogger("emq_native").addHandler(stops)
+        try:
+            started(worker)
+            wait_until(lambda: stopped, 60)
+        finally:
+            logging.getLogger("emq_native").removeHandler(stops)
+    assert all(stopped)
 
 
 # Troubles

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -27,7 +29,6 @@ from emq_native import (
     constant,
     current_job,
 )
-from emq_native.aio.worker import _Keeper
 from emq_native.server import Server
 
 Handler = Callable[[HeldJob], Coroutine[Any, Any, Any]]
@@ -283,27 +284,94 @@ async def test_a_node_that_cannot_renew_a_lease_has_not_taken_it_back(
             assert worker.stats.lost == 0
 
 
+def keepers() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name.endswith("keeper")]
+
+
 async def test_a_worker_that_ends_before_its_keeper_has_begun_ends_it_too(
     fenced_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ending = threading.Event()
-    run, end = _Keeper._run, _Keeper.end
+    run, call = threading.Thread.run, asyncio.BaseEventLoop.call_soon_threadsafe
+    own = asyncio.get_running_loop()
 
-    def run_late(keeper: _Keeper) -> None:
-        ending.wait(10)
-        run(keeper)
+    def held_up(thread: threading.Thread) -> None:
+        if thread.name.endswith("keeper"):
+            ending.wait(10)
+        run(thread)
 
-    def end_early(keeper: _Keeper) -> None:
-        ending.set()
-        end(keeper)
+    def noticed(loop: asyncio.BaseEventLoop, *arguments: Any, **options: Any) -> asyncio.Handle:
+        handle = call(loop, *arguments, **options)
+        if loop is not own:
+            ending.set()
+        return handle
 
-    monkeypatch.setattr(_Keeper, "_run", run_late)
-    monkeypatch.setattr(_Keeper, "end", end_early)
     async with await aio.connect(fenced_server.url) as bus:
+        monkeypatch.setattr(threading.Thread, "run", held_up)
+        monkeypatch.setattr(asyncio.BaseEventLoop, "call_soon_threadsafe", noticed)
         await aio.Worker(bus.queue("q"), nothing, burst=True).run(signals=False)
 
     assert ending.is_set()
-    assert not [each for each in threading.enumerate() if each.name.endswith("keeper")]
+    assert not keepers()
+
+
+async def test_a_worker_whose_keeper_cannot_start_leaves_nothing_behind(
+    url: str, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    handlers = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    async with await aio.connect(url) as bus:
+        worker = aio.Worker(bus.queue(queue.name), nothing)
+        with monkeypatch.context() as limits:
+            limits.setattr(threading.Thread, "start", refused)
+            with pytest.raises(RuntimeError, match="new thread"):
+                await worker.run()
+
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == handlers
+
+
+async def test_a_worker_ends_although_its_handlers_hold_all_threads_of_the_loop(url: str, queue: Queue) -> None:
+    go_on = threading.Event()
+    begun = asyncio.Event()
+
+    async def handler(job: HeldJob) -> None:
+        begun.set()
+        await asyncio.to_thread(go_on.wait, 60)
+
+    queue.enqueue(b"")
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    try:
+        async with await aio.connect(url) as bus:
+            worker = aio.Worker(bus.queue(queue.name), handler, grace=0)
+            running = asyncio.create_task(worker.run(signals=False))
+            await begun.wait()
+            worker.stop()
+            await asyncio.wait_for(running, 20)
+    finally:
+        go_on.set()
+    assert not keepers()
+
+
+async def test_a_worker_that_was_stopped_before_it_ran_ends_at_once(url: str, queue: Queue) -> None:
+    queue.enqueue(b"")
+    async with await aio.connect(url) as bus:
+        worker = aio.Worker(bus.queue(queue.name), nothing)
+        worker.stop()
+        await asyncio.wait_for(worker.run(signals=False), 20)
+    assert queue.counts().pending == 1
+
+
+async def test_a_handler_that_cancels_itself_as_it_ends_has_one_run(url: str, queue: Queue) -> None:
+    async def handler(job: HeldJob) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+
+    queue.enqueue_many([b""] * 3)
+    worker = await work_off(url, queue, handler, concurrency=1)
+    assert (worker.stats.completed, worker._ledger.running) == (3, 0)
 
 
 async def test_a_stop_ends_the_wait_of_an_idle_worker(url: str, queue: Queue) -> None:

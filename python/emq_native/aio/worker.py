@@ -119,8 +119,8 @@ class Worker:
         self._tasks: set[asyncio.Task[None]] = set()
         self._courier: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._stirred: asyncio.Event
-        self._turned: asyncio.Event
+        self._stirred = asyncio.Event()
+        self._turned = asyncio.Event()
         self._calls: Bus
         self._waits: Bus
         self._rounds: Rounds
@@ -143,8 +143,6 @@ class Worker:
         if self._loop is not None:
             raise RuntimeError("a worker runs once")
         loop = self._loop = asyncio.get_running_loop()
-        self._stirred = asyncio.Event()
-        self._turned = asyncio.Event()
         bus, terms = self.queue.bus, self.terms
         self._calls = bus.sibling()
         self._waits = bus.sibling(socket_timeout=terms.socket_timeout)
@@ -162,10 +160,10 @@ class Worker:
             lose=partial(self._from_thread, self._lose),
             fail=partial(self._from_thread, self._fail),
         )
+        keeper.start()
         handled = (signal.SIGTERM, signal.SIGINT) if signals and _in_main_thread() else ()
         for number in handled:
             loop.add_signal_handler(number, self._signalled)
-        keeper.start()
         leader = asyncio.create_task(self._lead())
         leader.add_done_callback(self._noticed)
         pump = asyncio.create_task(self._fire()) if terms.repeats else None
@@ -186,7 +184,7 @@ class Worker:
             if pump is not None:
                 pump.cancel()
             await self._leave(leader)
-            await asyncio.to_thread(keeper.end)
+            await keeper.end()
         if self._error is not None:
             raise self._error
 
@@ -498,15 +496,18 @@ class Worker:
                 self._ledger.forfeit(job)
         else:
             self._settle(job, ended, policy)
+        job._runner = None
         self._dry = False
         self._stir()
 
     def _done(self, job: HeldJob, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if task.cancelled():
-            # Before its first step.
+        if job._runner is not None:
+            # Cancelled before its first step.
             with self._lock:
                 self._ledger.forfeit(job)
+            self._noticed(task)
+            self._stir()
 
     def _settle(self, job: HeldJob, ended: object, policy: Policy) -> None:
         settling = settling_of(job, ended, policy)
@@ -555,17 +556,24 @@ class _Keeper:
         self._lose = lose
         self._fail = fail
         self._bus = queue.bus.sibling()
+        self._worker_loop = asyncio.get_running_loop()
         self._loop = asyncio.new_event_loop()
         self._over = asyncio.Event()
+        self._left = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name=f"emq-{queue.name}-keeper", daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:
+            self._loop.close()
+            raise
 
-    def end(self) -> None:
-        """Stop renewing; waits for the thread."""
+    async def end(self) -> None:
+        """Stop renewing; waits for the thread, not in another one: those of the loop may all be taken by handlers."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._over.set)
+        await self._left.wait()
         self._thread.join()
 
     def _run(self) -> None:
@@ -575,17 +583,21 @@ class _Keeper:
             self._fail(error)
         finally:
             self._loop.close()
+            with suppress(RuntimeError):
+                self._worker_loop.call_soon_threadsafe(self._left.set)
 
     async def _keep(self) -> None:
         pause = self._ledger.lease / 6
-        while not self._over.is_set():
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._over.wait(), pause)
-            with self._lock:
-                jobs = self._ledger.beat(time.monotonic())
-            if jobs and not self._over.is_set():
-                await self._renew(jobs)
-        await self._bus.close()
+        try:
+            while not self._over.is_set():
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._over.wait(), pause)
+                with self._lock:
+                    jobs = self._ledger.beat(time.monotonic())
+                if jobs and not self._over.is_set():
+                    await self._renew(jobs)
+        finally:
+            await self._bus.close()
 
     async def _renew(self, jobs: Sequence[HeldJob]) -> None:
         since = time.monotonic()

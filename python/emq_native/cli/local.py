@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from types import FrameType
+import select
 
 import click
 
@@ -13,6 +11,7 @@ from emq_native.cli import Failure
 from emq_native.cli.console import warn
 from emq_native.demo import demonstrate
 from emq_native.findings import LISTPACK
+from emq_native.running import bell
 from emq_native.server import ConfigValue, Server
 from emq_native.session import Session, is_clustered
 
@@ -43,22 +42,12 @@ def serve(port: int, directory: str | None, wire: str, directives: tuple[str, ..
             raise click.BadParameter(f"{directive!r} is not NAME=VALUE", param_hint="--config")
         config[name] = value
 
-    ended = threading.Event()
-
-    def end(number: int, frame: FrameType | None) -> None:
-        ended.set()
-
-    previous = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        with Server(config=config, directory=directory, port=port) as server:
-            _claim_when_fresh(server, int(wire))
-            click.echo(server.url)
-            while not ended.wait(0.2):
-                if not server.running:
-                    raise Failure(f"the server ended by itself, status {server.returncode}\n{server.log()[-2000:]}")
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+    with bell() as (reader, rung), Server(config=config, directory=directory, port=port) as server:
+        _claim_when_fresh(server, int(wire))
+        click.echo(server.url)
+        while not (select.select([reader], [], [], 0.2)[0] and rung()):
+            if not server.running:
+                raise Failure(f"the server ended by itself, status {server.returncode}\n{server.log()[-2000:]}")
 
 
 def _claim_when_fresh(server: Server, wire: int) -> None:

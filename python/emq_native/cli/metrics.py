@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from contextlib import ExitStack
-from types import FrameType
 
 import click
 
 from emq_native._core import queue_key
 from emq_native.cli import Failure, NoVerdict
 from emq_native.cli.console import node_url
+from emq_native.running import bell
 
 
 def _address(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, int]:
@@ -108,14 +106,6 @@ def metrics(
 
 
 def _until_told_to_end() -> None:
-    ended = threading.Event()
-
-    def end(number: int, frame: FrameType | None) -> None:
-        ended.set()
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        ended.wait()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with bell() as (_, rung):
+        while not rung():
+            pass

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
 from importlib import import_module
-from itertools import count
 from typing import Any, Final
 
 import click
@@ -178,21 +177,37 @@ async def _run_async(app: App, options: dict[str, dict[str, Any]], *, patient: b
         return [await app.aworker(queue, **chosen) for queue, chosen in options.items()]
 
     workers = await (apatiently(made) if patient else made())
-
-    signals = count()
+    errors: list[Exception] = []
+    signals = 0
 
     def stop() -> None:
-        tell_stopping(again=next(signals) > 0, grace=grace)
         for each in workers:
             each.stop()
 
+    def signalled() -> None:
+        nonlocal signals
+        tell_stopping(again=signals > 0, grace=grace)
+        signals += 1
+        if signals > 1 or not errors:
+            stop()
+
+    async def work(worker: AsyncWorker) -> None:
+        try:
+            await worker.run(signals=False)
+        except Exception as error:
+            if not (signals or errors):
+                stop()
+            errors.append(error)
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(number, signalled)
     try:
-        await asyncio.gather(*(each.run(signals=False) for each in workers))
+        await asyncio.gather(*map(work, workers))
     finally:
         await (await app.abus()).close()
+    if errors:
+        raise errors[0]
     return sum((each.stats for each in workers), Stats())
 
 
