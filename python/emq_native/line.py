@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 import random
 import select
+import sys
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -33,6 +35,7 @@ class Line:
     """
 
     __slots__ = (
+        "__weakref__",
         "_executor",
         "_news",
         "_passed",
@@ -41,7 +44,7 @@ class Line:
         "_wiring",
         "broken",
         "connection",
-        "home",
+        "place",
         "spent",
         "used",
     )
@@ -54,8 +57,10 @@ class Line:
         self._news = select.poll()
         self.broken = self.spent = False
         self.used = 0.0
-        self.home: _Idle | None = None
-        self.connection = wiring.connection(self._greet)
+        self.place: _Place | None = None
+        # The connection does not hold its line: one that an interrupted call has lost is gone, and its place free.
+        greet = weakref.WeakMethod(self._greet)
+        self.connection = wiring.connection(lambda connection: greet()(connection))  # type: ignore[misc]
         self._retry, self.connection.retry = self.connection.retry, Once()
 
     def open(self) -> None:
@@ -183,10 +188,12 @@ class Line:
         return not self._news.poll(0)
 
     def close(self) -> None:
-        """Close the socket."""
+        """Close the socket, and leave the pool."""
         self.broken = True
         with suppress(Exception):
             self.connection.disconnect()
+        if self.place is not None:
+            self.place.leave()
 
 
 class _Idle:
@@ -202,6 +209,33 @@ class _Idle:
         self.freed = threading.Condition()
 
 
+class _Place:
+    """One of the places for lines in a process: taken when it is made, until it is left, or lost by a call that was
+    interrupted, at any point, by a signal or by the end of its time.
+    """
+
+    __slots__ = ("idle",)
+
+    def __init__(self, idle: _Idle) -> None:
+        self.idle: _Idle | None = idle
+        idle.count += 1
+
+    def leave(self) -> None:
+        """Let another line have it. A second time is none."""
+        idle = self.idle
+        if idle is None or idle.pid != os.getpid():
+            return
+        with idle.freed:
+            if self.idle is not None:
+                self.idle = None
+                idle.count -= 1
+                idle.freed.notify()
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            self.leave()
+
+
 class Pool:
     """The lines to one node, the last used first. When all of them are in use, `take` waits for one."""
 
@@ -210,6 +244,7 @@ class Pool:
         self._wires = wires
         self._attempts = attempts
         self._idle = _Idle()
+        self._closed = False
 
     def take(self) -> Line:
         """A line that is connected and fenced. Give it back. Raises as Line.open."""
@@ -223,60 +258,57 @@ class Pool:
             except IndexError:
                 line = None  # opened below, so that an error of the opening does not mention this one
             if line is None:
-                if not self._reserve(idle):
+                place = self._reserve(idle)
+                if place is None:
                     continue
                 try:
-                    return self._open(idle)
+                    return self._open(place)
                 except BaseException:
-                    self._leave(idle)
+                    place.leave()
                     raise
             if line.usable():
                 return line
             line.close()
-            self._leave(idle)
 
     def give(self, line: Line) -> None:
         """Put a line back, or close it when it is broken or spent."""
-        idle = line.home
-        if idle is None or idle is not self._idle or line.broken or line.spent:
+        idle = self._idle
+        if line.place is None or line.place.idle is not idle or line.broken or line.spent:
             line.close()
-            if idle is not None:
-                self._leave(idle)
             return
         line.used = time.monotonic()
         idle.lines.append(line)
+        if self._closed:  # perhaps only now, so that nobody else would close it
+            self._drain(idle)
         if idle.waiting:
             with idle.freed:
                 idle.freed.notify()
 
     def close(self) -> None:
         """Close every line: those at rest now, those in use when they are given back."""
-        idle, self._idle = self._idle, _Idle()
-        if idle.pid != os.getpid():
-            return
-        while idle.lines:
-            idle.lines.pop().close()
+        self._closed = True
+        if self._idle.pid == os.getpid():
+            self._drain(self._idle)
 
-    def _reserve(self, idle: _Idle) -> bool:
-        """Count one more line; False when instead one may have come to rest."""
+    def _drain(self, idle: _Idle) -> None:
+        with suppress(IndexError):
+            while True:
+                idle.lines.pop().close()
+
+    def _reserve(self, idle: _Idle) -> _Place | None:
+        """A place for one more line; None when instead one may have come to rest."""
         with idle.freed:
             if idle.count < self._wiring.limit:
-                idle.count += 1
-                return True
+                return _Place(idle)
             idle.waiting += 1
             try:
                 if not idle.lines:
                     idle.freed.wait()
             finally:
                 idle.waiting -= 1
-        return False
+        return None
 
-    def _leave(self, idle: _Idle) -> None:
-        with idle.freed:
-            idle.count -= 1
-            idle.freed.notify()
-
-    def _open(self, idle: _Idle) -> Line:
+    def _open(self, place: _Place) -> Line:
         for attempt in range(self._attempts):
             line = Line(self._wiring, self._wires)
             try:
@@ -286,6 +318,6 @@ class Pool:
                     raise
                 time.sleep(backoff(attempt, random.random()))
             else:
-                line.home = idle
+                line.place = place
                 return line
         raise AssertionError("at least one attempt")

@@ -323,6 +323,7 @@ class Server:
 
     def _spawn(self) -> None:
         self._log_start = os.path.getsize(self._log_path) if os.path.exists(self._log_path) else 0
+        self._owner = os.getpid()
         with open(self._log_path, "ab") as log:
             self._process = subprocess.Popen(
                 self._arguments(),
@@ -332,7 +333,6 @@ class Server:
                 cwd=self.directory,
                 start_new_session=True,  # Ctrl-C in a terminal is for the owner, who ends the server in order
             )
-        self._owner = os.getpid()
         self._watcher = _watch(self._process.pid, None if self._kept_directory else self.directory)
         _running.add(self)
 

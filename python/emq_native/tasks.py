@@ -249,16 +249,28 @@ class App:
     @property
     def bus(self) -> Bus:
         """The bus, connected by the first call. Raises EmqError."""
-        with self._lock:
-            if self._bus is None:
-                self._bus = connect(self.target, **self._options)
-            return self._bus
+        while (bus := self._bus) is None:
+            target = self._target
+            made = connect(self.target, **self._options)
+            # Of those that connect at once one bus is kept. A lock held for so long could be left held by a fork.
+            with self._lock:
+                kept = self._bus is None and self._target is target
+                if kept:
+                    self._bus = made
+            if not kept:
+                made.close()
+        return bus
 
     async def abus(self) -> aio.Bus:
         """The bus for asyncio, connected by the first call. Raises EmqError."""
-        if self._abus is None:
-            self._abus = await aio.connect(self.target, **self._options)
-        return self._abus
+        while (bus := self._abus) is None:
+            target = self._target
+            made = await aio.connect(self.target, **self._options)
+            if self._abus is None and self._target is target:
+                self._abus = made
+            else:
+                await made.close()
+        return bus
 
     @property
     def target(self) -> object:
@@ -270,9 +282,11 @@ class App:
 
     def retarget(self, target: object) -> object:
         """Go to another node from now on; what was open is closed. Returns the target before."""
-        self.close()
-        self._abus = None
-        before, self._target = self._target, target
+        with self._lock:
+            before, self._target = self._target, target
+            bus, self._bus, self._abus = self._bus, None, None
+        if bus is not None:
+            bus.close()
         return before
 
     def close(self) -> None:

@@ -48,8 +48,13 @@ def work_off(app: App, *, later: bool = False, **options: object) -> Stats:
         taken = 0
         for queue in app.queues:
             worker = app.worker(queue, burst=True, **options)
-            worker.start()
-            worker.join()
+            try:
+                worker.start()
+                worker.join()
+            finally:
+                # Nothing goes on behind a test that is interrupted.
+                worker.stop()
+                worker.stop()
             taken += worker.stats.taken
             total += worker.stats
         # A job of one queue may have made jobs for another one.

@@ -372,4 +372,6 @@ class Routes(Generic[PoolT]):
             wiring = self._wiring if address is None else self._wiring.at(address)
             # No lock, which a fork could leave held: of two threads that come here at once, one pool is kept.
             pool = self._pools.setdefault(address, self._make(wiring))
+            if self._closed:  # in the meantime, so nobody would close this one
+                raise InvalidArgument("this bus is closed")
         return pool

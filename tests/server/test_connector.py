@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import pickle
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -26,7 +29,9 @@ from emq_native import Bus, Job, Queue, connect, errors, mint
 from emq_native import transitions as t
 from emq_native.conformance.host import OwnServer
 from emq_native.executors import Executor
+from emq_native.line import Pool
 from emq_native.server import Server, form_cluster
+from emq_native.wiring import Routes
 
 KEY = "{emq}:version"
 SCRIPTED = "echomq:4.0.0"
@@ -703,6 +708,64 @@ def test_no_connection_is_left_after_close(node: Server, control: redis.Redis) -
         at_once(control, 3, lambda: bus.queue("q").enqueue(b"x"))
         assert len(others(control) - before) == 3
     assert others(control) == before
+
+
+@contextmanager
+def profiled(hook: Callable[[FrameType, str, Any], None]) -> Iterator[None]:
+    """This thread tells the hook of its calls and returns."""
+    sys.setprofile(hook)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.parametrize("moment", [Pool.take, Routes._at])
+def test_a_bus_that_is_closed_in_the_middle_of_a_call_keeps_no_connection(
+    moment: Any, node: Server, control: redis.Redis
+) -> None:
+    def hook(frame: FrameType, event: str, argument: object) -> None:
+        if frame.f_code is moment.__code__ and event == "call":
+            sys.setprofile(None)
+            sibling.close()
+
+    with connect(node.url, wire=4) as bus:
+        before = others(control)
+        sibling = bus.sibling()
+        with profiled(hook), suppress(errors.InvalidArgument):
+            sibling.queue("q").counts()
+        assert others(control) == before
+
+
+class Interrupted(BaseException):
+    """What may be raised anywhere, as KeyboardInterrupt and the end of a handler's time."""
+
+
+@pytest.mark.timeout(120)
+def test_a_call_that_is_interrupted_anywhere_gives_its_connection_back(node: Server, control: redis.Redis) -> None:
+    def hook(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal left
+        if argument is sys.setprofile:
+            return
+        left -= 1
+        if left < 0:
+            sys.setprofile(None)
+            raise Interrupted
+
+    for moment in itertools.count():
+        with connect(node.url, wire=4, max_connections=1) as bus:
+            queue = bus.queue("q")
+            queue.counts()
+            left = moment
+            try:
+                sys.setprofile(hook)
+                queue.counts()
+                sys.setprofile(None)
+            except Interrupted:
+                pass
+            queue.counts()
+            if left >= 0:
+                break
 
 
 def test_a_refused_connect_leaves_no_connection(node: Server, control: redis.Redis) -> None:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.proxy import Proxy, hold
 from tests.worker.conftest import wait_until
 
 from emq_native import App, Bus, InvalidArgument, Queue, Snooze, UnknownTask, constant, current_job
 from emq_native.serializers import Json, Message
+from emq_native.server import Server
 from emq_native.testing import work_off
 
 
@@ -292,6 +297,77 @@ def test_a_declaration_without_parentheses_is_refused(app: App) -> None:
 def test_retries_that_are_no_number_of_runs_are_refused(app: App, retries: Any) -> None:
     with pytest.raises(InvalidArgument, match="retries must be an int"):
         app.task(retries=retries)
+
+
+async def test_callers_that_connect_at_once_share_one_bus(own_server: Server) -> None:
+    async def alone() -> None:
+        while len(control.client_list()) > 1:
+            await asyncio.sleep(0.002)
+
+    app = App(own_server.url)
+    buses = await asyncio.gather(*(app.abus() for _ in range(5)))
+    assert set(buses) == {await app.abus()}
+    await buses[0].close()
+    with own_server.client() as control:
+        await asyncio.wait_for(alone(), 20)
+
+
+def test_threads_that_connect_at_once_share_one_bus(own_server: Server) -> None:
+    app = App(own_server.url)
+    together = threading.Barrier(5)
+    buses: list[Bus] = []
+
+    def connects() -> None:
+        together.wait()
+        buses.append(app.bus)
+
+    threads = [threading.Thread(target=connects) for _ in range(5)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert buses == [app.bus] * 5
+    app.close()
+    with own_server.client() as control:
+        wait_until(lambda: len(control.client_list()) == 1)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_child_that_was_forked_while_a_thread_connects_connects_itself(own_server: Server) -> None:
+    gate = threading.Event()
+    with Proxy(own_server.port) as proxy:
+        app = App(proxy.url)
+        proxy.on("GET", hold(gate))
+        thread = threading.Thread(target=lambda: app.bus)
+        thread.start()
+        wait_until(lambda: proxy.sent("GET") == 1)
+        child = os.fork()
+        if not child:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(20)
+            app.enqueue("task")
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        gate.set()
+        thread.join()
+        app.close()
+
+
+def test_nothing_goes_on_behind_an_interrupted_test(app: App, queue: Queue) -> None:
+    go_on = threading.Event()
+
+    @app.task("interrupts")
+    def interrupts() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        go_on.wait(20)
+
+    interrupts.enqueue()
+    interrupts.enqueue()
+    with pytest.raises(KeyboardInterrupt):
+        work_off(app, block=0.1)
+    go_on.set()
+    wait_until(lambda: not [each for each in threading.enumerate() if each.name.startswith(f"emq-{queue.name}-")])
+    assert queue.counts().pending == 1
 
 
 def test_an_app_without_a_target_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
