@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.worker.conftest import wait_until
@@ -56,3 +59,33 @@ async def test_the_same_for_asyncio(url: str) -> None:
             worker = aio.Worker(queue, nothing, burst=True)
             await worker.run(signals=False)
             assert worker.stats.completed == 20
+
+
+async def test_a_client_talks_in_its_own_event_loop_alone(
+    executor: Executor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    talked: set[threading.Thread] = set()
+
+    async def hold(job: HeldJob) -> None:
+        server.kill()
+        while "leases are not renewed" not in caplog.text:
+            await asyncio.sleep(0.01)
+        worker.stop()
+        worker.stop()
+
+    with Server(module=executor.name == "native", config={"cluster-enabled": "yes"}) as server:
+        server.own_slots()
+        provision.claim(server.url, wire=executor.wire, queue="q")
+        async with await aio.connect(server.url, cluster=True) as bus:
+            manager = type(bus.client.nodes_manager)
+            initialize = manager.initialize
+
+            async def noted(*arguments: Any, **options: Any) -> None:
+                talked.add(threading.current_thread())
+                await initialize(*arguments, **options)
+
+            monkeypatch.setattr(manager, "initialize", noted)
+            await bus.queue("q").enqueue(b"")
+            worker = aio.Worker(bus.queue("q"), hold, lease=1)
+            await asyncio.wait_for(worker.run(signals=False), 60)
+    assert talked <= {threading.main_thread()}

@@ -49,8 +49,9 @@ class Bus:
     URL. It is not fenced.
     """
 
-    def __init__(self, target: Target, wires: Wires, *, resend: bool) -> None:
+    def __init__(self, target: Target, wires: Wires, *, resend: bool, elsewhere: bool = False) -> None:
         self.client = target.client
+        self._elsewhere = elsewhere
         self._target = target
         self._wires = wires
         self._resend = resend
@@ -125,14 +126,15 @@ class Bus:
         answers: list[Answer] = await self._routed(at.key, send)
         return answers
 
-    def sibling(self, *, socket_timeout: float | None = None) -> Bus:
+    def sibling(self, *, socket_timeout: float | None = None, elsewhere: bool = False) -> Bus:
         """A bus with sockets of its own to the same node or cluster, which tries to connect once. Nothing is sent.
 
-        socket_timeout: seconds, for calls that wait in the server; by default as here. Closing either of the two
-        leaves the other one open.
+        socket_timeout: seconds, for calls that wait in the server; by default as here. elsewhere: it is for another
+        event loop, in which the client must not talk; so where the nodes of a cluster are is left to this bus to learn.
+        Closing either of the two leaves the other one open.
         """
         target = replace(self._target, owned=False, socket_timeout=socket_timeout or self._target.socket_timeout)
-        return Bus(target, self._wires, resend=False)
+        return Bus(target, self._wires, resend=False, elsewhere=elsewhere)
 
     async def close(self) -> None:
         """Close every socket of this bus. A client object that was given stays open."""
@@ -236,8 +238,9 @@ class Bus:
         except Unavailable:
             if self._target.cluster:
                 self._routes.forget()
-                with suppress(Exception):
-                    await self.client.nodes_manager.initialize()
+                if not self._elsewhere:
+                    with suppress(Exception):
+                        await self.client.nodes_manager.initialize()
             raise
 
     async def _open(self) -> None:

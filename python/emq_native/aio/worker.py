@@ -555,7 +555,7 @@ class _Keeper:
         self._queue = queue
         self._lose = lose
         self._fail = fail
-        self._bus = queue.bus.sibling()
+        self._bus = queue.bus.sibling(elsewhere=True)
         self._worker_loop = asyncio.get_running_loop()
         self._loop = asyncio.new_event_loop()
         self._over = asyncio.Event()
