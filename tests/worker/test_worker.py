@@ -336,6 +336,23 @@ def test_a_handler_over_its_time_is_interrupted_and_has_failed(queue: Queue, sta
     assert b"longer than 0.1 s" in (queue.peek(job) or {})["last_error"]
 
 
+@pytest.mark.timeout(60)
+def test_a_handler_that_was_interrupted_leaves_the_interpreter_to_its_profiler(queue: Queue) -> None:
+    def handler(job: HeldJob) -> None:
+        while True:
+            pass
+
+    calls: list[str] = []
+    queue.enqueue(b"")
+    work_off(queue, handler, max_attempts=1, timeout=0.1)
+    sys.setprofile(lambda frame, event, argument: calls.append(event))
+    try:
+        nothing(None)  # type: ignore[arg-type]
+    finally:
+        sys.setprofile(None)
+    assert "return" in calls
+
+
 async def coroutine(job: HeldJob) -> bytes:
     return b"never"
 
