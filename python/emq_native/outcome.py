@@ -185,6 +185,10 @@ def error_text(error: BaseException) -> bytes:
     """The error on the first line, then where it came from, the innermost frames, without those of this package."""
     try:
         text = "".join(traceback.format_exception_only(error)).strip()
+        module = type(error).__module__
+        if module.startswith(f"{__package__}."):
+            # Which of our modules it is from helps nobody.
+            text = text.removeprefix(f"{module}.")
     except BaseException:
         text = type(error).__name__
     frames = [frame for frame in _frames(_trace_of(error)) if not frame.filename.startswith(_PACKAGE)]

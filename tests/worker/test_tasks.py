@@ -187,7 +187,7 @@ def test_an_unknown_task_runs_again_and_a_payload_that_is_none_is_dead(app: App,
     work_off(app)
 
     assert queue.state(unknown) == "scheduled"
-    assert b"UnknownTask" in (queue.peek(unknown) or {})["last_error"]
+    assert (queue.peek(unknown) or {})["last_error"] == b"UnknownTask: this app has no task 'newer'"
     assert issubclass(UnknownTask, LookupError)
     assert queue.state(broken) == "dead"
 
