@@ -249,10 +249,7 @@ class Lab:
 
     def now(self) -> int:
         """The clock of the server in ms."""
-        reply = self.control.call("TIME")
-        assert isinstance(reply, list)
-        seconds, microseconds = (int(_bulk(part) or 0) for part in reply)
-        return seconds * 1000 + microseconds // 1000
+        return milliseconds(self.control.call("TIME"))
 
     def until(self, condition: Callable[[], object], what: str, timeout: float = 10.0) -> None:
         """Wait until a condition holds; Mismatch when it does not in time (seconds)."""
@@ -574,6 +571,13 @@ class Lab:
             found = reply.text if isinstance(reply, Error) else repr(reply)
             raise ValueError(f"the module is not loaded on this node, or hidden from this user: {found}")
         return frozenset(entry.decode().partition("/")[0] for entry in reply if isinstance(entry, bytes)).__contains__
+
+
+def milliseconds(reply: Reply) -> int:
+    """A reply of TIME in ms."""
+    assert isinstance(reply, list)
+    seconds, microseconds = (int(_bulk(part) or 0) for part in reply)
+    return seconds * 1000 + microseconds // 1000
 
 
 def _bulk(reply: Reply) -> bytes | None:
