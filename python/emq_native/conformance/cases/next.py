@@ -291,7 +291,7 @@ def due(lab: Lab) -> None:
     waiter.wire.send("TIME")
     expect(lab.send("schedule", lab.a, "payload", "IN", 300), 1, "SCHEDULE")
     instant = int(lab.scores("schedule")[lab.a])
-    # No time limit says how late is too late on a busy machine: another does, whom the server lets wait a little longer.
+    # No limit says how late is too late on a busy machine; another does, whom the server lets wait a little longer.
     longer = lab.connect(2)
     longer.send("BLPOP", lab.key("nothing"), "0.4")
     longer.send("TIME")
