@@ -105,8 +105,9 @@ class Policy:
 
     def __post_init__(self) -> None:
         integer("max_attempts", self.max_attempts)
-        if self.timeout is not None and not self.timeout > 0:
-            raise InvalidArgument("timeout must be more than 0 seconds")
+        # The keeper reckons with it, whom a number of another kind would end.
+        if self.timeout is not None and not (isinstance(self.timeout, (int, float)) and self.timeout > 0):
+            raise InvalidArgument("timeout must be more than 0 seconds, as int or float")
 
 
 Policies = Callable[[Job], Policy]

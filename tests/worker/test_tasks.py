@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import threading
+from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -297,6 +299,12 @@ def test_a_declaration_without_parentheses_is_refused(app: App) -> None:
 def test_retries_that_are_no_number_of_runs_are_refused(app: App, retries: Any) -> None:
     with pytest.raises(InvalidArgument, match="retries must be an int"):
         app.task(retries=retries)
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, float("nan"), Decimal(1), timedelta(seconds=1), "1"])
+def test_a_time_for_a_run_that_no_keeper_could_reckon_with_is_refused(app: App, seconds: Any) -> None:
+    with pytest.raises(InvalidArgument, match="timeout"):
+        app.task(timeout=seconds)
 
 
 async def test_callers_that_connect_at_once_share_one_bus(own_server: Server) -> None:

@@ -679,6 +679,7 @@ def test_the_log_says_when_a_trouble_is_over(
         wait_until(lambda: completed(queue) == 1)
         assert "queue q goes on" not in caplog.messages
         own_server.kill()
+        wait_until(lambda: "next try" in caplog.text)
         own_server.start()
         wait_until(lambda: "queue q goes on" in caplog.messages)
 

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -354,6 +354,26 @@ async def test_a_worker_ends_although_its_handlers_hold_all_threads_of_the_loop(
     assert not keepers()
 
 
+async def test_a_worker_that_is_cancelled_again_and_again_renews_no_more_leases(url: str, queue: Queue) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def handler(job: HeldJob) -> None:
+        begun.set()
+        while not go_on.is_set():
+            with suppress(asyncio.CancelledError):
+                await go_on.wait()
+
+    queue.enqueue(b"")
+    async with await aio.connect(url) as bus:
+        running = asyncio.create_task(aio.Worker(bus.queue(queue.name), handler).run(signals=False))
+        await begun.wait()
+        while not running.done():
+            running.cancel()
+            await asyncio.sleep(0.01)
+        await until(lambda: not keepers())
+        go_on.set()
+
+
 async def test_a_worker_that_was_stopped_before_it_ran_ends_at_once(url: str, queue: Queue) -> None:
     queue.enqueue(b"")
     async with await aio.connect(url) as bus:
@@ -447,6 +467,7 @@ async def test_the_log_says_when_a_trouble_is_over(own_server: Server, caplog: p
             queue.enqueue(b"")
             await until(partial(has_completed, queue, 1))
             own_server.kill()
+            await until(lambda: "next try" in caplog.text)
             own_server.start()
             await until(lambda: "queue q goes on" in caplog.messages)
 

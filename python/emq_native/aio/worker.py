@@ -183,8 +183,11 @@ class Worker:
                 loop.remove_signal_handler(number)
             if pump is not None:
                 pump.cancel()
-            await self._leave(leader)
-            await keeper.end()
+            try:
+                await self._leave(leader)
+            finally:
+                # Also when this is cancelled again: a keeper that goes on keeps what nobody works on.
+                await keeper.end()
         if self._error is not None:
             raise self._error
 
@@ -246,11 +249,13 @@ class Worker:
             self._courier.cancel()
         if self._timer is not None:
             self._timer.cancel()
-        await self._cancel_handlers()
-        with suppress(asyncio.CancelledError, Exception):
-            await leader
-        await self._calls.close()
-        await self._waits.close()
+        try:
+            await self._cancel_handlers()
+            with suppress(asyncio.CancelledError, Exception):
+                await leader
+        finally:
+            await self._calls.close()
+            await self._waits.close()
 
     async def _cancel_handlers(self) -> None:
         for task in self._tasks:
