@@ -8,16 +8,29 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from emq_native import transitions as t
 from emq_native._core import group_name, queue_key
 from emq_native.connector import Bus
 from emq_native.errors import EmqError, InvalidArgument, translated
 from emq_native.ids import JobId
+from emq_native.session import pairs
 from emq_native.values import Counts, GroupCounts
 
-__all__ = ["PLACES", "QUEUE_KEYS", "Listed", "Snapshot", "job_id_of", "jobs_in", "queue_names", "queue_of", "snapshot"]
+__all__ = [
+    "PLACES",
+    "QUEUE_KEYS",
+    "Lane",
+    "Listed",
+    "Snapshot",
+    "job_id_of",
+    "jobs_in",
+    "lanes_in",
+    "queue_names",
+    "queue_of",
+    "snapshot",
+]
 
 Place = Literal["pending", "active", "scheduled", "dead", "awaiting_children"]
 
@@ -59,6 +72,17 @@ class Snapshot:
             "oldest": self.oldest,
             "groups": groups,
         }
+
+
+class Lane(NamedTuple):
+    """A group. limit: most active jobs at a time, 0 for no limit; weight: jobs that a weighted claim takes in a turn."""
+
+    group: str
+    pending: int
+    active: int
+    limit: int
+    weight: int
+    paused: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +148,30 @@ def snapshot(bus: Bus, name: str) -> Snapshot:
     minted = [job_id.ms for job_id in ids if job_id is not None]
     oldest = max(0.0, time.time() - min(minted) / 1000) if minted else None
     return Snapshot(name, counts, paused == 1, oldest, tuple(groups))
+
+
+def lanes_in(bus: Bus, name: str) -> list[Lane]:
+    """The lanes of a queue that hold jobs or have a setting, by name. Raises EmqError."""
+    queue = bus.queue(name)
+    counts = {each.group: each for each in queue.group_counts()}
+    answers = bus.plain(
+        queue,
+        (b"HGETALL", queue.key + b":glimit"),
+        (b"HGETALL", queue.key + b":gweight"),
+        (b"SMEMBERS", queue.key + b":paused"),
+    )
+    for answer in answers:
+        if isinstance(answer, EmqError):
+            raise answer
+    limits, weights = map(pairs, answers[:2])
+    paused = {group.decode() for group in answers[2]}
+    lanes = []
+    for group in sorted({*counts, *limits, *weights, *paused}):
+        _, pending, active = counts.get(group) or GroupCounts(group, 0, 0)
+        lanes.append(
+            Lane(group, pending, active, int(limits.get(group, 0)), int(weights.get(group, 1)), group in paused)
+        )
+    return lanes
 
 
 def jobs_in(bus: Bus, name: str, places: Sequence[str], limit: int) -> Iterator[Listed]:

@@ -132,7 +132,7 @@ class Task(Generic[P, R]):
         return await (await self.app.abus()).run(self._at(when, *args, **kwargs), self.queue)
 
     def every(self, period: Duration, *args: Any, name: str | None = None, **kwargs: Any) -> None:
-        """Repeat a call of these arguments with a period of seconds or a timedelta, outside of the lane of the task.
+        """Repeat a call of these arguments with a period of seconds or a timedelta. Not for a task with a lane.
 
         name: of the repeat, by default that of the task. Workers started with repeats=True install it and fire it.
         Raises TypeError for wrong arguments.
@@ -160,9 +160,12 @@ class Task(Generic[P, R]):
 
     def _without_lane(self) -> None:
         if self.lane is not None:
-            raise InvalidArgument(f"{self.name} has a lane, and a job that is scheduled cannot have a group")
+            raise InvalidArgument(
+                f"{self.name} has a lane, and a job that is scheduled or repeated cannot have a group"
+            )
 
     def _repeat(self, schedule: Schedule, name: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._without_lane()
         self._signature.bind(*args, **kwargs)
         payload = self.app.serializer.dumps(Message(self.name, args, kwargs, schedule.spec()))
         self.app._add_repeat(_Repeat(name or self.name, self.queue, schedule, payload))

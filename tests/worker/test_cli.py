@@ -112,6 +112,48 @@ def test_a_pause_tells_what_it_holds_up_so_that_a_mistyped_name_shows(run: Run, 
     assert run("queues", "pause", "jbos").stdout == "jbos is paused: 0 jobs wait, 0 run; no job was ever there\n"
 
 
+def test_lanes_are_listed_with_their_settings_also_those_without_jobs(run: Run, queue: Queue) -> None:
+    queue.enqueue_many([b""] * 2)
+    for group in ("ada", "ada", "bob"):
+        queue.enqueue(b"", group=group)
+    assert run("lanes", "limit", "jobs", "ada", "1").stdout == "ada of jobs: at most 1 jobs run at a time\n"
+    assert run("lanes", "weight", "jobs", "ada", "5").stdout == "ada of jobs: 5 a turn\n"
+    assert run("lanes", "pause", "jobs", "cid").stdout == "cid of jobs is paused\n"
+    assert queue.claim_fair(60) is not None
+
+    lanes = {each.pop("group"): each for each in json.loads(run("lanes", "ls", "jobs", "--json").stdout)}
+
+    assert lanes == {
+        "ada": {"pending": 1, "active": 1, "limit": 1, "weight": 5, "paused": False},
+        "bob": {"pending": 1, "active": 0, "limit": 0, "weight": 1, "paused": False},
+        "cid": {"pending": 0, "active": 0, "limit": 0, "weight": 1, "paused": True},
+    }
+    assert [line.split("\t") for line in run("lanes", "ls", "jobs").stdout.splitlines()] == [
+        ["lane", "pending", "active", "limit", "weight"],
+        ["ada", "1", "1", "1", "5"],
+        ["bob", "1", "0", "-", "1"],
+        ["cid (paused)", "0", "0", "-", "1"],
+    ]
+
+
+def test_the_settings_of_a_lane_are_taken_back(run: Run, queue: Queue) -> None:
+    for words in (("limit", "jobs", "ada", "1"), ("weight", "jobs", "ada", "5"), ("pause", "jobs", "ada")):
+        assert run("lanes", *words).exit_code == 0
+    assert run("lanes", "limit", "jobs", "ada", "0").stdout == "ada of jobs: no limit\n"
+    assert run("lanes", "weight", "jobs", "ada", "0").stdout == "ada of jobs: 1 a turn\n"
+    assert run("lanes", "resume", "jobs", "ada").stdout == "ada of jobs goes on\n"
+    assert json.loads(run("lanes", "ls", "jobs", "--json").stdout) == []
+    assert run("lanes", "limit", "jobs", "ada", "-1").exit_code == 2
+
+
+def test_a_lane_is_drained_and_its_neighbours_are_not(run: Run, queue: Queue) -> None:
+    for group in ("ada", "ada", "bob"):
+        queue.enqueue(b"", group=group)
+    assert run("lanes", "drain", "jobs", "ada").exit_code == 2
+    assert run("lanes", "drain", "jobs", "ada", "--yes").stdout == "2 jobs deleted\n"
+    assert [each["group"] for each in json.loads(run("lanes", "ls", "jobs", "--json").stdout)] == ["bob"]
+
+
 def test_a_queue_is_obliterated_in_steps(run: Run, bus: Bus, queue: Queue) -> None:
     queue.enqueue_many([b""] * 1200)
     assert run("queues", "obliterate", "jobs", "--yes").stdout == "jobs is gone\n"

@@ -153,6 +153,16 @@ def test_a_lane_is_told_from_the_arguments(app: App, queue: Queue) -> None:
         bill.enqueue_in(1, 7)
 
 
+def test_a_task_with_a_lane_does_not_repeat_outside_of_it(app: App) -> None:
+    @app.task(lane="mail")
+    def send() -> None: ...
+
+    with pytest.raises(InvalidArgument, match="has a lane"):
+        send.every(60)
+    with pytest.raises(InvalidArgument, match="has a lane"):
+        send.cron("0 3 * * *", "UTC")
+
+
 def test_calls_for_later_are_scheduled(app: App, queue: Queue) -> None:
     @app.task()
     def greet(name: str) -> None: ...

@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "doctor": "emq_native.cli.doctor:doctor",
     "fence": "emq_native.cli.fence:fence",
     "jobs": "emq_native.cli.jobs:jobs",
+    "lanes": "emq_native.cli.lanes:lanes",
     "load": "emq_native.cli.node:load",
     "metrics": "emq_native.cli.metrics:metrics",
     "module-path": "emq_native.cli.node:module_path",
