@@ -75,7 +75,7 @@ class Snapshot:
 
 
 class Lane(NamedTuple):
-    """A group. limit: most active jobs at a time, 0 for no limit; weight: jobs that a weighted claim takes in a turn."""
+    """A group. limit: most active jobs at a time, 0 for no limit; weight: jobs of one weighted claim."""
 
     group: str
     pending: int

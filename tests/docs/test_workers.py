@@ -149,7 +149,11 @@ def test_the_rights_suffice(node: tuple[Server, Executor]) -> None:
             def call(number: int) -> None:
                 seen.release()
 
-            call.every(0.1, 1)
+            @app.task("tick")
+            def tick() -> None:
+                seen.release()
+
+            tick.every(0.1)
             call.enqueue(0)
             call.enqueue(1)
             worker = app.worker(repeats=True, lease=0.5)
