@@ -23,7 +23,7 @@ OWN, OTHER = "emq:{orders}", "emq:{invoices}"
 FORBIDDEN = (
     ["DEL", f"{OWN}:pending"],
     ["HSET", f"{OWN}:meta", "paused", "1"],
-    ["HGETALL", f"{OWN}:job:x"],
+    ["HVALS", f"{OWN}:job:x"],
     ["ZADD", f"{OWN}:pending", "0", "x"],
     ["EVAL", "return 1", "0"],
     ["KEYS", "*"],
@@ -169,6 +169,13 @@ def test_no_user_gets_past_the_commands_of_the_module(user: str, wire: Callable[
 
 
 @pytest.mark.parametrize("user", ["producer", "worker", "metrics"])
+def test_only_the_operator_reads_whole_hashes(user: str, wire: Callable[..., Wire]) -> None:
+    reply = wire(user).call("HGETALL", f"{OWN}:job:x")
+    assert isinstance(reply, Error)
+    assert reply.code == "NOPERM"
+
+
+@pytest.mark.parametrize("user", ["producer", "worker", "metrics"])
 def test_only_the_operator_writes_the_fence(user: str, wire: Callable[..., Wire]) -> None:
     connection = wire(user)
     assert connection.call("GET", "{emq}:version") == b"echomq:6.0.0"
@@ -281,6 +288,7 @@ def test_an_operator_sees_and_changes_every_queue(bus: Callable[[str], Bus], wir
         assert queue.reprocess("JOB00000000000")
         queue.pause()
         queue.limit_group("ada", 1)
+        assert [lane.limit for lane in overview.lanes_in(operator, name)] == [1]
         queue.pause_group("ada")
         assert queue.remove("JOB00000000000")
         assert queue.obliterate()
