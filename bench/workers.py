@@ -40,7 +40,7 @@ class Sizes:
 
 
 SIZES: dict[Size, Sizes] = {
-    "full": Sizes(7, {1: 3_000, BATCH: 5_000}, 10_000),
+    "full": Sizes(5, {1: 1_000, BATCH: 5_000}, 10_000),
     "quick": Sizes(3, {1: 500, BATCH: 2_000}, 3_000),
     "smoke": Sizes(1, {1: 100, BATCH: 200}, 300),
 }
